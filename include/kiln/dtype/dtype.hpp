@@ -46,13 +46,13 @@ struct dtype_info {
 
 // Indexed by dtype.
 inline constexpr dtype_info dtype_table[dtype_count] = {
-    {"b1", 1, dtype_kind::boolean, 0, 0},       {"i8", 8, dtype_kind::signed_int, 0, 0},
-    {"i16", 16, dtype_kind::signed_int, 0, 0},  {"i32", 32, dtype_kind::signed_int, 0, 0},
-    {"i64", 64, dtype_kind::signed_int, 0, 0},  {"u8", 8, dtype_kind::unsigned_int, 0, 0},
+    {"b1", 1, dtype_kind::boolean, 0, 0},        {"i8", 8, dtype_kind::signed_int, 0, 0},
+    {"i16", 16, dtype_kind::signed_int, 0, 0},   {"i32", 32, dtype_kind::signed_int, 0, 0},
+    {"i64", 64, dtype_kind::signed_int, 0, 0},   {"u8", 8, dtype_kind::unsigned_int, 0, 0},
     {"u16", 16, dtype_kind::unsigned_int, 0, 0}, {"u32", 32, dtype_kind::unsigned_int, 0, 0},
     {"u64", 64, dtype_kind::unsigned_int, 0, 0}, {"f16", 16, dtype_kind::floating, 5, 10},
-    {"bf16", 16, dtype_kind::floating, 8, 7},   {"f32", 32, dtype_kind::floating, 8, 23},
-    {"f64", 64, dtype_kind::floating, 11, 52},  {"f8e4m3", 8, dtype_kind::floating, 4, 3},
+    {"bf16", 16, dtype_kind::floating, 8, 7},    {"f32", 32, dtype_kind::floating, 8, 23},
+    {"f64", 64, dtype_kind::floating, 11, 52},   {"f8e4m3", 8, dtype_kind::floating, 4, 3},
     {"f8e5m2", 8, dtype_kind::floating, 5, 2},
 };
 
@@ -96,8 +96,7 @@ constexpr int exponent_bits_of(dtype t) { return detail::info(t).exponent_bits; 
 
 /// Finds the dtype called `text`, a `std::string_view` or anything else with `data()` and `size()`.
 /// Errors: returns false, and leaves `out` alone, when no dtype has that name.
-template <class Text>
-constexpr bool parse_dtype(const Text& text, dtype& out) {
+template <class Text> constexpr bool parse_dtype(const Text& text, dtype& out) {
   for (int i = 0; i < dtype_count; ++i) {
     const char* name = detail::dtype_table[i].name;
     decltype(text.size()) n = 0;
@@ -130,11 +129,10 @@ template <> struct host<dtype::f8e4m3> { using type = kiln::f8e4m3; };
 template <> struct host<dtype::f8e5m2> { using type = kiln::f8e5m2; };
 
 // -1 where T is no element type; a handle (tile, val, ptr, ...) answers through its nested `element_type`.
-template <class T> inline constexpr int dtype_index = [] {
-  if constexpr (requires { typename T::element_type; })
-    return dtype_index<std::remove_cv_t<typename T::element_type>>;
-  else
-    return -1;
+template <class T>
+inline constexpr int dtype_index = [] {
+  if constexpr (requires { typename T::element_type; }) return dtype_index<std::remove_cv_t<typename T::element_type>>;
+  else return -1;
 }();
 template <> inline constexpr int dtype_index<bool> = static_cast<int>(dtype::b1);
 template <> inline constexpr int dtype_index<i8> = static_cast<int>(dtype::i8);
@@ -165,7 +163,8 @@ template <dtype D> using host_type = typename detail::host<D>::type;
 
 /// One of the fifteen element types, without const or volatile.
 template <class T>
-concept element = detail::dtype_index<T> >= 0 && !requires { typename T::element_type; };
+concept element = detail::dtype_index<T>
+>= 0 && !requires { typename T::element_type; };
 
 /// Element type of T: T itself, const or not, or the element of a tile, value, pointer or array handle.
 template <class T> inline constexpr dtype dtype_of = detail::checked_dtype<std::remove_cv_t<T>>();
@@ -182,7 +181,7 @@ concept arithmetic_element = element<T> && is_arithmetic(dtype_of<T>);
 
 /// Which 8-bit floating format T is: "e4m3" or "e5m2".
 template <class T>
-  requires(element<T> && is_f8(dtype_of<T>))
-inline constexpr const char* fp8_format = dtype_of<T> == dtype::f8e4m3 ? "e4m3" : "e5m2";
+requires(element<T>&& is_f8(dtype_of<T>)) inline constexpr const
+    char* fp8_format = dtype_of<T> == dtype::f8e4m3 ? "e4m3" : "e5m2";
 
 } // namespace kiln

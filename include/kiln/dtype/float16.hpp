@@ -14,7 +14,7 @@ struct f16 {
   constexpr f16() = default;
   /// Nearest value, ties to even, one rounding from any float, double or integer; beyond the range: infinity.
   template <class T>
-    requires detail::is_host_number<T>
+  requires detail::is_host_number<T>
   explicit constexpr f16(T x) : bits(static_cast<u16>(detail::encode(detail::format_of(dtype::f16), x))) {}
   static constexpr f16 from_bits(u16 pattern) {
     f16 r{};
@@ -35,7 +35,7 @@ struct bf16 {
   constexpr bf16() = default;
   /// Nearest value, ties to even, one rounding from any float, double or integer; beyond the range: infinity.
   template <class T>
-    requires detail::is_host_number<T>
+  requires detail::is_host_number<T>
   explicit constexpr bf16(T x) : bits(static_cast<u16>(detail::encode(detail::format_of(dtype::bf16), x))) {}
   static constexpr bf16 from_bits(u16 pattern) {
     bf16 r{};

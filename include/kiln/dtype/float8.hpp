@@ -14,7 +14,7 @@ struct f8e4m3 {
   constexpr f8e4m3() = default;
   /// Nearest value, ties to even, one rounding; beyond the range, infinity included: +-448. NaN stays NaN.
   template <class T>
-    requires detail::is_host_number<T>
+  requires detail::is_host_number<T>
   explicit constexpr f8e4m3(T x) : bits(static_cast<u8>(detail::encode(detail::format_of(dtype::f8e4m3), x))) {}
   static constexpr f8e4m3 from_bits(u8 pattern) {
     f8e4m3 r{};
@@ -35,7 +35,7 @@ struct f8e5m2 {
   constexpr f8e5m2() = default;
   /// Nearest value, ties to even, one rounding; beyond the range, infinity included: +-57344. NaN stays NaN.
   template <class T>
-    requires detail::is_host_number<T>
+  requires detail::is_host_number<T>
   explicit constexpr f8e5m2(T x) : bits(static_cast<u8>(detail::encode(detail::format_of(dtype::f8e5m2), x))) {}
   static constexpr f8e5m2 from_bits(u8 pattern) {
     f8e5m2 r{};

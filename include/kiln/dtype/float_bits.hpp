@@ -20,10 +20,8 @@ struct float_format {
   // Exponent field all ones, mantissa zero: infinity, or for "fn" formats the first number of the top binade.
   constexpr u64 top_binade() const { return ((u64{1} << exponent_bits) - 1) << mantissa_bits; }
   constexpr u64 max_finite() const { return infinity ? top_binade() - 1 : sign_bit() - 2; }
-  constexpr u64 quiet_nan() const {
-    return infinity ? top_binade() | u64{1} << (mantissa_bits - 1) : sign_bit() - 1;
-  }
-  constexpr u64 overflow() const { return saturating ? max_finite() : top_binade(); }
+  constexpr u64 quiet_nan() const { return infinity ? top_binade() | u64{1} << (mantissa_bits - 1) : sign_bit() - 1; }
+  constexpr u64 overflow() const { return saturating ? max_finite() : infinity ? top_binade() : quiet_nan(); }
   constexpr bool is_nan(u64 bits) const {
     const u64 magnitude = bits & (sign_bit() - 1);
     return infinity ? magnitude > top_binade() : magnitude == sign_bit() - 1;
@@ -102,8 +100,7 @@ constexpr u64 float_bits_to_int(float_format f, u64 bits, int width, bool is_sig
   u64 magnitude = limit;
   if (!f.is_infinity(bits)) {
     const exact x = unpack(f, bits);
-    if (x.exponent <= 0)
-      magnitude = x.exponent <= -64 ? 0 : x.significand >> -x.exponent;
+    if (x.exponent <= 0) magnitude = x.exponent <= -64 ? 0 : x.significand >> -x.exponent;
     else if (x.significand == 0 || bit_width(x.significand) + x.exponent <= 64)
       magnitude = x.significand == 0 ? 0 : x.significand << x.exponent;
     if (magnitude > limit) magnitude = limit;
@@ -111,7 +108,8 @@ constexpr u64 float_bits_to_int(float_format f, u64 bits, int width, bool is_sig
   return (negative ? ~magnitude + 1 : magnitude) & ones;
 }
 
-template <class T> inline constexpr bool is_host_number = std::is_integral_v<T> || std::is_same_v<T, f32> || std::is_same_v<T, f64>;
+template <class T>
+inline constexpr bool is_host_number = std::is_integral_v<T> || std::is_same_v<T, f32> || std::is_same_v<T, f64>;
 
 /// Rounds a host number into format f, once: a double or a 64-bit integer does not pass through float.
 template <class T> constexpr u64 encode(float_format f, T x) {
