@@ -3,6 +3,7 @@
 #     src/runtime/compiler_interface.hpp alone, which jit/ implements and therefore may include
 #   - LLVM and lld headers are included under jit/ only, driver and toolkit headers nowhere in include/, src/ and jit/
 #   - every header and source is named in its folder's list (include/, src/, jit/ CMakeLists.txt)
+#   - every test is named in its folder's CMakeLists.txt, so that it runs
 #   - no hand-written file grows over 1000 lines (generated tables say so in their first line)
 cmake_minimum_required(VERSION 3.25)
 
@@ -101,6 +102,19 @@ foreach(file IN LISTS files)
     string(REGEX REPLACE "^[^/]+/(.*)$" "\\1" below ${file})
     if(NOT below IN_LIST listed_${top})
       list(APPEND faults "${file}: not listed in ${top}/CMakeLists.txt")
+    endif()
+  endif()
+
+  if(file MATCHES "^(tests/[a-z_]+)/(.*\\.cpp)$" AND NOT CMAKE_MATCH_1 STREQUAL "tests/support")
+    set(list ${CMAKE_MATCH_1}/CMakeLists.txt)
+    set(below ${CMAKE_MATCH_2})
+    set(text "")
+    if(EXISTS ${ROOT}/${list})
+      file(READ ${ROOT}/${list} text)
+    endif()
+    string(FIND "${text}" "${below}" at)
+    if(at LESS 0)
+      list(APPEND faults "${file}: not named in ${list}, so it never runs")
     endif()
   endif()
 
