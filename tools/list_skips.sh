@@ -21,5 +21,5 @@ awk '
     if (skips == 0) { printf "No test of %d was skipped.\n", total; exit }
     printf "%d of %d tests were skipped:\n", skips, total
     for (i = 1; i <= reasons; i++)
-      printf "  %s: %d (%s%s)\n", order[i], count[order[i]], names[order[i]], count[order[i]] > 3 ? ", ..." : ""
+      printf "  %s: %d (%s%s)\n", order[i], count[order[i]], names[order[i]], (count[order[i]] > 3 ? ", ..." : "")
   }' "$1"

@@ -1,5 +1,5 @@
-// main() of every GoogleTest program: a skip is visible to CTest (exit 77) and prints its reason as "SKIP: reason"; the seed of
-// random tests comes from KILN_TEST_SEED and is printed by gtest.
+// main() of every GoogleTest program: a skip is visible to CTest (exit 77) and prints its reason as "SKIP: reason"; the
+// seed of random tests comes from KILN_TEST_SEED and is printed by gtest.
 #include <gtest/gtest.h>
 
 #include <cstdio>

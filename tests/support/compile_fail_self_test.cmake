@@ -1,0 +1,49 @@
+# compile_fail.cmake must accept the good file below and refuse each of its spoiled copies, for the reason given.
+# Variables: SCRIPT (compile_fail.cmake), COMPILERS, WORK (scratch folder).
+cmake_minimum_required(VERSION 3.25)
+
+set(good [=[
+// expect-error: as[i0 % 4] is read; wait first
+template <int N> struct checked { static_assert(N > 3, "as[i0 % 4] is read; wait first"); };
+#ifdef TWIN
+checked<4> value;
+#else
+checked<2> value; // expect-line
+#endif
+]=])
+
+function(check name expected content)
+  file(WRITE ${WORK}/${name}.cpp "${content}")
+  execute_process(COMMAND ${CMAKE_COMMAND} -DFILE=${WORK}/${name}.cpp "-DCOMPILERS=${COMPILERS}" -DINCLUDES=${WORK} -P ${SCRIPT}
+                  RESULT_VARIABLE status ERROR_VARIABLE output OUTPUT_VARIABLE output)
+  if(expected STREQUAL "good")
+    if(status)
+      message(SEND_ERROR "${name}: refused: ${output}")
+    endif()
+    return()
+  endif()
+  string(REGEX REPLACE "[ \n]+" " " output "${output}")
+  string(FIND "${output}" "${expected}" at)
+  if(NOT status OR at LESS 0)
+    message(SEND_ERROR "${name}: expected `${expected}`, got status ${status}: ${output}")
+  endif()
+endfunction()
+
+function(check_spoiled name expected from to)
+  string(REPLACE "${from}" "${to}" content "${good}")
+  if(content STREQUAL good)
+    message(FATAL_ERROR "${name}: `${from}` does not occur")
+  endif()
+  check(${name} "${expected}" "${content}")
+endfunction()
+
+check(good good "${good}")
+check_spoiled(accepted "accepts the wrong program" "checked<2>" "checked<5>")
+check_spoiled(twin "the good twin does not compile" "checked<4>" "checked<1>")
+check_spoiled(other_text "prints the expected text 0 times" "error: as[i0" "error: bs[i0")
+check_spoiled(twice "prints the expected text 2 times" "checked<2> value;" "checked<2> value; checked<3> other;")
+check_spoiled(no_expectation "needs at least one" "// expect-error:" "// note:")
+check_spoiled(no_line "needs at least one" "// expect-line" "")
+check_spoiled(no_twin "needs a good twin" "#ifdef TWIN" "#if defined(TWIN)")
+check_spoiled(two_lines "more than one expect-line" "#endif" "int unrelated; // expect-line\n#endif")
+check_spoiled(other_line "is not among the first six lines" " // expect-line" "\nint unrelated; // expect-line")
