@@ -53,12 +53,12 @@ struct target {
   int cluster_max = 0;
   /// CTAs of a cluster when the kernel opts into a non-portable size.
   int cluster_max_opt_in = 0;
-  bool has_cp_async = false;      ///< asynchronous global to shared copies tracked by the issuing thread
-  bool has_mbarrier = false;      ///< shared-memory barriers with phases and transaction counts
-  bool has_bulk_copy = false;     ///< descriptor-driven bulk copies (TMA)
-  bool has_tdm = false;           ///< descriptor-driven bulk copies (AMD tensor data mover)
-  bool has_direct_to_lds = false; ///< AMD global loads that write shared memory
-  bool has_setmaxnreg = false;    ///< register budgets per warp group
+  bool has_cp_async = false;       ///< asynchronous global to shared copies tracked by the issuing thread
+  bool has_mbarrier = false;       ///< shared-memory barriers with phases and transaction counts
+  bool has_bulk_copy = false;      ///< descriptor-driven bulk copies (TMA)
+  bool has_tdm = false;            ///< descriptor-driven bulk copies (AMD tensor data mover)
+  bool has_direct_to_lds = false;  ///< AMD global loads that write shared memory
+  bool has_setmaxnreg = false;     ///< register budgets per warp group
   bool has_cluster_launch = false; ///< cluster launch control (a CTA can take another's grid index)
 
   /// The name that `parse` accepts, for instance "sm_90a".
@@ -146,7 +146,8 @@ inline constexpr std::array<target, 10> all = {host,   sm_80,  sm_90a,  sm_100a,
 namespace detail {
 
 // Deliberately not constexpr: reaching it in a constant expression is the compile error, and its name is the message.
-[[noreturn]] inline void unknown_target_use_one_of_host_sm_80_sm_90a_sm_100a_gfx90a_gfx942_gfx950_gfx1100_gfx1201_gfx1250(
+[[noreturn]] inline void
+unknown_target_use_one_of_host_sm_80_sm_90a_sm_100a_gfx90a_gfx942_gfx950_gfx1100_gfx1201_gfx1250(
     std::string_view name) {
   std::string text = "unknown target '" + std::string(name) + "'; kiln knows:";
   for (const target& t : targets::all) text.append(" ").append(t.name());

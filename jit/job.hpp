@@ -1,0 +1,64 @@
+// One specialisation on its way through the layers: its request, what came of it, and where its time went.
+#pragma once
+
+#include "engine.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <llvm/ExecutionEngine/Orc/Core.h>
+#include <string>
+
+namespace kiln::jit::detail {
+
+struct job {
+  request wanted;
+  std::string link_name; ///< its symbol in the session: unique per JITDylib
+  std::string map_key;
+  llvm::orc::JITDylib* dylib = nullptr;
+  llvm::orc::ResourceTrackerSP tracker;
+
+  // Written by the thread that materialises, before the session tells the waiters.
+  std::exception_ptr failure;
+  std::string image, entry, notes, ir_before, ir, assembly;
+  image_kind kind = image_kind::host_object;
+  phase_times times;
+  void* address = nullptr;
+  bool from_cache = false;
+  bool has_debug_info = false; ///< host: the object carries DWARF
+
+  std::atomic<bool> ready = false;
+  std::atomic<bool> store_pending = false;
+  std::chrono::steady_clock::time_point link_start;
+
+  /// Remembers the first failure only: what follows it is consequence.
+  void fail(std::exception_ptr e) {
+    if (failure == nullptr) failure = std::move(e);
+  }
+  void fail(const char* phase, std::string detail) {
+    while (!detail.empty() && detail.back() == '\n') detail.pop_back();
+    fail(std::make_exception_ptr(
+        compile_error(wanted.symbol, std::string(wanted.target.name()), phase, std::move(detail))));
+  }
+};
+
+/// The job that this thread materialises, or nullptr. Materialisation runs on the thread of a caller, start to end.
+job*& current_job();
+
+/// Makes `j` current; nests, since a builder may compile another kernel.
+class job_scope {
+public:
+  explicit job_scope(job& j) : outer_(current_job()) { current_job() = &j; }
+  ~job_scope() { current_job() = outer_; }
+  job_scope(const job_scope&) = delete;
+  job_scope& operator=(const job_scope&) = delete;
+
+private:
+  job* outer_;
+};
+
+inline double ms_since(std::chrono::steady_clock::time_point t) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - t).count();
+}
+
+} // namespace kiln::jit::detail
