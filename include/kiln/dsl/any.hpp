@@ -1,0 +1,146 @@
+// Type-erased operands for option aggregates: `{.mask = m, .other = 0}` cannot deduce types, so the check of element type
+// and shape happens while recording and is reported at the statement.
+#pragma once
+#include <kiln/dsl/value.hpp>
+
+namespace kiln::detail {
+
+/// A mask, an `.other`, a start coordinate or an index: any tile, var or C++ number, or nothing.
+class any_value {
+  enum class state : std::uint8_t { absent, recorded, integer, floating };
+  std::int32_t node_ = -1;
+  std::int64_t integer_ = 0;
+  double number_ = 0;
+  state state_ = state::absent;
+  static constexpr bool broadcasts_to(kiln::shape const& from, kiln::shape const& to) {
+    if (from.rank > to.rank) return false;
+    for (int i = 0; i < from.rank; ++i) {
+      int e = from.extent[i];
+      if (e != 1 && e != to.extent[to.rank - from.rank + i]) return false;
+    }
+    return true;
+  }
+  template <class S>
+  static constexpr std::int64_t number_bits(dtype t, S s) {
+    switch (t) {
+    case dtype::b1: return literal_bits<bool>(s);
+    case dtype::i8: return literal_bits<i8>(s);
+    case dtype::i16: return literal_bits<i16>(s);
+    case dtype::i32: return literal_bits<i32>(s);
+    case dtype::i64: return literal_bits<i64>(s);
+    case dtype::u8: return literal_bits<u8>(s);
+    case dtype::u16: return literal_bits<u16>(s);
+    case dtype::u32: return literal_bits<u32>(s);
+    case dtype::u64: return literal_bits<u64>(s);
+    case dtype::f16: return literal_bits<f16>(s);
+    case dtype::bf16: return literal_bits<bf16>(s);
+    case dtype::f32: return literal_bits<f32>(s);
+    case dtype::f64: return literal_bits<f64>(s);
+    case dtype::f8e4m3: return literal_bits<f8e4m3>(s);
+    case dtype::f8e5m2: return literal_bits<f8e5m2>(s);
+    }
+    return 0;
+  }
+
+  constexpr std::int64_t bits(dtype t) const {
+    return state_ == state::integer ? number_bits(t, integer_) : number_bits(t, number_);
+  }
+public:
+  constexpr any_value() = default;
+  template <tile_handle X>
+  constexpr any_value(X const& x) : node_(x.node_), state_(state::recorded) {}
+  template <tile_handle V>
+  constexpr any_value(var<V> const& x) : node_(x.read(last_site(*x.recorder_)).node_), state_(state::recorded) {}
+  template <literal S>
+  constexpr any_value(S s) : state_(std::is_floating_point_v<S> ? state::floating : state::integer) {
+    if constexpr (std::is_floating_point_v<S>)
+      number_ = static_cast<double>(s);
+    else
+      integer_ = static_cast<std::int64_t>(s);
+  }
+
+  constexpr bool present() const { return state_ != state::absent; }
+  constexpr bool is_literal() const { return state_ == state::integer || state_ == state::floating; }
+  constexpr bool is_integer_literal() const { return state_ == state::integer; }
+  constexpr std::int64_t integer() const { return integer_; }
+
+  /// Records the operand as element type `t` and shape `s` (an index into the shape table): -1 when absent. Numbers and
+  /// scalars are repeated; a tile must broadcast to the shape and have the type, or one that promotes to it.
+  /// `what` names the option in the message.
+  constexpr int resolve(recorder& r, dtype t, std::int32_t s, char const* what, site at) const {
+    if (!present()) return -1;
+    result_type type{t, node_kind::value, s};
+    if (is_literal()) {
+      if (state_ == state::floating && !is_float(t)) {
+        r.fail() << "kiln[T-04] " << what << " is a floating number where " << name_of(t) << " is needed";
+        return -1;
+      }
+      return r.push(op::constant, type, {}, {bits(t)}, at);
+    }
+    node const n = r.nodes[node_];
+    int x = node_;
+    if (n.type != t) {
+      dtype common{};
+      if (!promote(n.type, t, common) || common != t || is_bool(t)) {
+        r.fail() << "kiln[T-04] " << what << " has element type " << name_of(n.type) << " where " << name_of(t)
+                 << " is needed; cast it";
+        return -1;
+      }
+      x = r.push(op::cast, {t, node_kind::value, n.shape}, {x}, {}, at);
+    }
+    if (n.shape != s) {
+      if (!broadcasts_to(r.shapes[n.shape], r.shapes[s])) {
+        (r.fail() << "kiln[T-05] " << what << " of shape ").type(n.type, r.shapes[n.shape])
+            << " does not broadcast to the accessed shape";
+        return -1;
+      }
+      x = r.push(op::broadcast, type, {x}, {}, at);
+    }
+    return x;
+  }
+
+  /// Records an integer scalar: its own type when recorded, `t` for a number. -1 after a failure.
+  constexpr int resolve_index(recorder& r, dtype t, char const* what, site at) const {
+    if (is_literal()) {
+      if (state_ == state::floating) r.fail() << "kiln[T-07] " << what << " must be an integer";
+      return r.push(op::constant, {t, node_kind::value, 0}, {}, {integer_}, at);
+    }
+    node const n = r.nodes[node_];
+    if (!is_int(n.type) || n.shape != 0) {
+      (r.fail() << "kiln[T-07] " << what << " must be an integer scalar, not ").type(n.type, r.shapes[n.shape]);
+      return -1;
+    }
+    if (n.type == t) return node_;
+    return r.push(op::cast, {t, node_kind::value, 0}, {node_}, {}, at);
+  }
+};
+
+/// An index in brackets, with the place where it was written: any integer scalar, var of one, or C++ integer.
+struct located_index {
+  std::int32_t node = -1; ///< -1: a C++ integer
+  std::int64_t number = 0;
+  site at;
+  template <literal I>
+  constexpr located_index(I i, site w = {}) : number(static_cast<std::int64_t>(i)), at(w) {
+    static_assert(std::is_integral_v<I>, "kiln[T-07] an index must be an integer");
+  }
+  template <tile_like X>
+  constexpr located_index(X const& x, site w = {}) : node(read(x, w).node_), at(w) {
+    static_assert(read_t<X>::dims.rank == 0 && is_int(dtype_of<typename read_t<X>::element_type>),
+                  "kiln[T-07] an index must be an integer scalar");
+  }
+  /// The index as a node: recorded integers keep their type.
+  constexpr int resolve(recorder& r) const {
+    return node >= 0 ? node : r.push(op::constant, {dtype::i32, node_kind::value, 0}, {}, {number}, at);
+  }
+};
+
+/// `{m, kk}`: one start or offset per axis.
+template <int N>
+struct coordinates {
+  any_value at[N];
+};
+template <class... X>
+coordinates(X...) -> coordinates<sizeof...(X)>;
+
+} // namespace kiln::detail

@@ -1,0 +1,522 @@
+// `context`: the first parameter of every kernel lambda. One concrete class, so that kernels are not templates and no
+// `k.template f<>()` is ever needed.
+#pragma once
+#include <kiln/dsl/control.hpp>
+#include <kiln/dsl/local.hpp>
+#include <kiln/dsl/memory.hpp>
+
+namespace kiln {
+
+struct local_alloc_options {
+  kiln::storage storage = kiln::storage::smem;
+  int align = 0; ///< bytes, a power of two; 0: 128, or the element's size where that is more
+  char const* name = nullptr;
+};
+struct alloc_shared_options {
+  kiln::scope scope = kiln::scope::shared_dyn;
+  int align = 0; ///< bytes, a power of two; 0: 128
+  char const* name = nullptr;
+};
+struct local_load_options {
+  token wait{};         ///< makes the load depend on this wait
+  bool relaxed = false; ///< promises that a preceding wait already orders the load
+};
+template <int Axis = 0>
+inline constexpr int axis = Axis;
+struct local_gather_options {
+  int axis = 0;
+  token wait{};
+};
+struct local_scatter_options {
+  int axis = 0;
+  bool unique = true; ///< false: several values may go to one element, one of them stays
+};
+struct async_load_options {
+  detail::any_value mask{};
+  detail::any_value other{};
+  kiln::cache cache = kiln::cache::none; ///< none, ca or cg
+  kiln::evict evict = kiln::evict::none;
+  bool is_volatile = false;
+  bool require_async = false; ///< refuse the synchronous fallback
+};
+struct program_tile_options {
+  int group = 1; ///< rows of tiles that are walked together, for reuse in the cache
+};
+struct dot_options {
+  bool fast = false; ///< allow the target's faster, less exact products (tf32, bf16 pairs that flush denormals)
+};
+
+namespace detail {
+/// `{t0, t1}`: tokens of a commit or wait.
+struct token_list {
+  int count = 0;
+  std::int32_t nodes[16]{};
+  constexpr token_list() = default;
+  constexpr token_list(std::initializer_list<token> tokens) {
+    for (token const& t : tokens)
+      if (count < 16) nodes[count++] = t.node_;
+  }
+};
+template <class T>
+struct tile_coordinates {
+  T m, n;
+};
+/// The loop over output tiles of a persistent kernel.
+template <class T>
+class tile_loop {
+public:
+  constexpr tile_loop(recorder* r, int lo, int hi, int step, int columns, int rows, int bm, int bn, int group, site at)
+      : loop_(r, lo, hi, step, at), recorder_(r), columns_(columns), rows_(rows), bm_(bm), bn_(bn), group_(group), at_(at) {}
+  class iterator {
+  public:
+    constexpr iterator(tile_loop* t, typename loop<i32>::iterator i) : tiles_(t), i_(i) {}
+    constexpr tile_coordinates<val<i64>> operator*() const { return tiles_->locate(*i_); }
+    constexpr iterator& operator++() {
+      ++i_;
+      return *this;
+    }
+    constexpr bool operator!=(iterator const& o) const { return i_ != o.i_; }
+
+  private:
+    tile_loop* tiles_;
+    typename loop<i32>::iterator i_;
+  };
+  constexpr iterator begin() { return {this, loop_.begin()}; }
+  constexpr iterator end() { return {this, loop_.end()}; }
+  constexpr tile_coordinates<val<i64>> locate(val<i32> linear) const;
+
+private:
+  loop<i32> loop_;
+  recorder* recorder_;
+  int columns_, rows_, bm_, bn_, group_;
+  site at_;
+};
+} // namespace detail
+
+/// Records the kernel. Everything a kernel may do beyond arithmetic on values starts from here.
+class context {
+public:
+  constexpr explicit context(recorder& r) : r_(&r) {}
+  context(context const&) = delete;
+
+  // -- indices and constants ---------------------------------------------------------------------------------------------
+
+  /// Index of this CTA in the grid along `axis` (0..2): i32 unless asked. CTA-uniform.
+  template <integer_element T = i32>
+  constexpr val<T> program_id(int axis, site at = {}) {
+    return grid_query<T>(op::program_id, axis, at);
+  }
+  /// Extent of the grid along `axis` (0..2).
+  template <integer_element T = i32>
+  constexpr val<T> num_programs(int axis, site at = {}) {
+    return grid_query<T>(op::num_programs, axis, at);
+  }
+  /// start, start+1, .. start+N-1.
+  template <int N, element T = i32>
+  constexpr tile<T, N> arange(std::int64_t start = 0, site at = {}) {
+    static_assert(is_int(dtype_of<T>), "kiln[T-06] arange needs an integer type; cast<f32>(k.arange<N>()) for numbers");
+    return {r_, r_->push(op::iota, detail::type_of<tile<T, N>>(*r_), {}, {0, start}, at)};
+  }
+  /// A tile of the coordinate along `Axis`: k.iota<1, 64, 32>() counts along the columns.
+  template <int Axis, int... D>
+  constexpr tile<i32, D...> iota(site at = {}) {
+    static_assert(Axis >= 0 && Axis < static_cast<int>(sizeof...(D)), "kiln[T-11] iota: no such axis");
+    return {r_, r_->push(op::iota, detail::type_of<tile<i32, D...>>(*r_), {}, {Axis, 0}, at)};
+  }
+  /// A tile of one value; without extents a scalar.
+  template <element T, int... D, literal S>
+  constexpr tile<T, D...> full(S value, site at = {}) {
+    static_assert(is_f8(dtype_of<T>) || weak_promotable<T, S> || std::same_as<T, S>,
+                  "kiln[T-04] full: a floating number for an integer or b1 tile; write an integer");
+    return {r_, r_->push(op::constant, detail::type_of<tile<T, D...>>(*r_), {}, {detail::literal_bits<T>(value)}, at)};
+  }
+  template <element T, int... D>
+  constexpr tile<T, D...> zeros(site at = {}) {
+    return {r_, r_->push(op::constant, detail::type_of<tile<T, D...>>(*r_), {}, {0}, at)};
+  }
+  /// Binds a value: a C++ number becomes an i32 (f32) scalar, a var is read, a value is itself.
+  template <operand X>
+  constexpr auto let(X const& x, site at = {}) {
+    if constexpr (std::same_as<X, bool>)
+      return detail::scalar_constant<bool>(*r_, x, at);
+    else if constexpr (literal<X> && std::is_integral_v<X>)
+      return detail::scalar_constant<std::conditional_t<(sizeof(X) > 4), i64, i32>>(*r_, static_cast<std::int64_t>(x), at);
+    else if constexpr (literal<X>)
+      return detail::scalar_constant<X>(*r_, detail::literal_bits<X>(x), at);
+    else
+      return detail::read(x, at);
+  }
+  template <element T, operand X>
+  constexpr auto let(X const& x, site at = {}) {
+    if constexpr (literal<X>)
+      return detail::scalar_constant<T>(*r_, detail::literal_bits<T>(x), at);
+    else
+      return cast<T>(x, at);
+  }
+  /// A mutable cell that starts as `x`: a value, a pointer or a token.
+  template <class X>
+  constexpr auto var(X const& x, site at = {}) {
+    if constexpr (literal<X>) {
+      return var(let(x, at), at);
+    } else {
+      auto v = detail::read(x, at);
+      using V = decltype(v);
+      node const n = r_->nodes[v.node_];
+      return kiln::var<V>{r_, r_->push(op::var, {n.type, node_kind::cell, n.shape}, {v.node_}, {}, at)};
+    }
+  }
+
+  // -- control -----------------------------------------------------------------------------------------------------------
+
+  /// `for (auto i : k.range(lo, hi, step))`: the body is recorded once. hi is exclusive, step may be negative, a range
+  /// with nothing in it runs zero times. Bounds: C++ integers or integer scalars; the index has their promoted type (i32
+  /// for C++ integers). Errors: K-05 the loop is left early; K-06 a constant step of 0.
+  template <class A, class B, class C = int>
+  constexpr auto range(A const& lo, B const& hi, C const& step = 1, site at = {}) {
+    static_assert(detail::is_integer_scalar<A>() && detail::is_integer_scalar<B>() && detail::is_integer_scalar<C>(),
+                  "kiln[T-07] the bounds of a range must be integer scalars; reduce or cast<i32> them");
+    using T = detail::index_t<A, B, C>;
+    if constexpr (literal<C>)
+      if (step == 0) r_->fail() << "kiln[K-06] a range with step 0 never ends; give a step of 1 or more, or -1 or less";
+    int a = detail::conform<T, detail::extents{}>(*r_, lo, at).node_;
+    int b = detail::conform<T, detail::extents{}>(*r_, hi, at).node_;
+    int c = detail::conform<T, detail::extents{}>(*r_, step, at).node_;
+    return detail::loop<T>(r_, a, b, c, at);
+  }
+  template <class B>
+  constexpr auto range(B const& hi, site at = {}) {
+    return range(0, hi, 1, at);
+  }
+  /// `for (int i : k.unrolled(4))`: plain C++ integers; the body is recorded once per integer.
+  constexpr detail::counting unrolled(int n) { return detail::counting(n); }
+
+  /// Runs `then` where the CTA-uniform condition holds, `otherwise` (if given) where it does not. Values leave a branch
+  /// through vars only.
+  template <tile_like C, class Then>
+  constexpr void when(C const& condition, Then&& then, site at = {}) {
+    int begin = begin_when(condition, at);
+    then();
+    end_when(begin, -1, at);
+  }
+  template <tile_like C, class Then, class Else>
+    requires std::invocable<Else&>
+  constexpr void when(C const& condition, Then&& then, Else&& otherwise, site at = {}) {
+    int begin = begin_when(condition, at);
+    then();
+    int middle = r_->push(op::if_else, {}, {}, {begin}, at);
+    otherwise();
+    end_when(begin, middle, at);
+  }
+  /// Repeats `body` while `condition()`, evaluated before each pass, is true.
+  template <class Condition, class Body>
+  constexpr void loop_while(Condition&& condition, Body&& body, site at = {}) {
+    int begin = r_->push(op::while_begin, {}, {}, {-1, -1}, at);
+    r_->open(begin);
+    auto c = detail::read(condition(), at);
+    static_assert(std::same_as<decltype(c), val<bool>>, "kiln[T-03] the condition of loop_while must return a b1 scalar; compare, or reduce<any>(...)");
+    r_->attribute(begin, 0) = r_->push(op::while_test, {}, {c.node_}, {begin}, at);
+    body();
+    int end = r_->push(op::while_end, {}, {}, {begin}, at);
+    r_->close();
+    r_->attribute(begin, 1) = end;
+  }
+
+  // -- which tile of the output this CTA makes -----------------------------------------------------------------------------
+
+  /// Start of this CTA's tile in an output of the given runtime shape, from program_id(0): `auto [m, n] =
+  /// k.program_tile(c.shape(), tile_size<BM, BN>, {.group = 8});`. Tiles are numbered along rows of `group` tile rows.
+  template <int BM, int BN>
+  constexpr detail::tile_coordinates<val<i64>> program_tile(runtime_shape<2> const& output, detail::extent_list<BM, BN>, program_tile_options o = {}, site at = {}) {
+    auto t = tiling<BM, BN>(output, o, at);
+    return t.locate(program_id(0, at));
+  }
+  /// The tiles of an output that this CTA makes in a persistent kernel: tile numbers program_id(0), + num_programs(0), ...
+  /// `for (auto tile : k.tiles(c.shape(), tile_size<BM, BN>, {.group = 8}))` with `tile.m`, `tile.n`.
+  template <int BM, int BN>
+  constexpr auto tiles(runtime_shape<2> const& output, detail::extent_list<BM, BN>, program_tile_options o = {}, site at = {}) {
+    return tiling<BM, BN>(output, o, at);
+  }
+
+  // -- local memory --------------------------------------------------------------------------------------------------------
+
+  /// `num` buffers of extents `D...` in local memory; `b[i]` is one. Contents are undefined until written. Buffers start
+  /// at multiples of `.align` bytes. Errors: R-BD08 align not a power of two; num < 1; R-CP01 more than the target has.
+  template <element T, int... D>
+  constexpr bufs<T, D...> local_alloc(int num = 1, local_alloc_options o = {}, site at = {}) {
+    static_assert(sizeof...(D) >= 1 && sizeof...(D) <= 5, "kiln[T-02] a local buffer has 1 to 5 axes");
+    static_assert(((D >= 1) && ...), "kiln[T-02] extents are at least 1");
+    if (num < 1) r_->fail() << "kiln[T-02] local_alloc of " << num << " buffers; at least 1 is needed";
+    return {r_, allocate<T, D...>({.where = o.storage, .slots = num, .alignment = o.align}, o.name, at)};
+  }
+  /// One buffer, used without an index.
+  template <element T, int... D>
+  constexpr view<T, D...> alloc_shared(alloc_shared_options o = {}, site at = {}) {
+    static_assert(sizeof...(D) >= 1 && sizeof...(D) <= 5, "kiln[T-02] a local buffer has 1 to 5 axes");
+    static_assert(((D >= 1) && ...), "kiln[T-02] extents are at least 1");
+    if (o.scope != scope::shared_dyn && o.scope != scope::shared_static)
+      r_->fail() << "kiln[T-15] alloc_shared takes scope::shared_dyn or scope::shared_static";
+    int b = allocate<T, D...>({.placement = o.scope, .has_slots = false, .slots = 1, .alignment = o.align}, o.name, at);
+    int zero = r_->push(op::constant, {dtype::i32, node_kind::value, 0}, {}, {0}, at);
+    return {r_, r_->push(op::view_index, {dtype_of<T>, node_kind::view, r_->nodes[b].shape}, {b, zero}, {}, at)};
+  }
+
+  template <class T, int... D>
+  constexpr view<T, D...> local_view(bufs<T, D...> const& b, detail::located_index i) {
+    return b[i];
+  }
+  /// Axes permuted: extent d of the result is extent P[d]. Without P the last two are exchanged. No data moves.
+  template <int... P, class T, int... D>
+  constexpr auto local_trans(view<T, D...> const& v, site at = {}) {
+    constexpr detail::extents from = detail::extents_of<D...>;
+    static_assert(from.rank >= 2, "kiln[R-BD09] local_trans needs at least two axes");
+    constexpr detail::extents p = detail::permutation_or_default<P...>(from.rank);
+    static_assert(p.rank == from.rank && detail::is_permutation(p), "kiln[R-BD09] local_trans needs each axis exactly once");
+    using R = typename detail::view_from<T, detail::permuted(from, p)>::type;
+    return R{r_, r_->push(op::view_trans, detail::type_of<R>(*r_, node_kind::view), {v.node_},
+                          {p.extent[0], p.extent[1], p.extent[2], p.extent[3], p.extent[4], p.extent[5]}, at)};
+  }
+  /// A box of a view: `k.local_slice<32, 64>(v, {32, 0})`. Along every narrowed axis the extent is a power of two that
+  /// divides the source's, and the offset a multiple of it; along the others the offset is 0. A runtime offset is a
+  /// promise of the same. Errors: R-BD02, R-BD03.
+  template <int... E, class T, int... D>
+  constexpr view<T, E...> local_slice(view<T, D...> const& v, detail::coordinates<sizeof...(D)> offset, site at = {}) {
+    static_assert(sizeof...(E) == sizeof...(D), "kiln[R-BD02] local_slice needs one extent per axis of the view");
+    static_assert(((E >= 1 && E <= D) && ...), "kiln[R-BD02] a slice's extents must be between 1 and the view's");
+    static_assert(((E == D || ((E & (E - 1)) == 0 && D % E == 0)) && ...),
+                  "kiln[R-BD03] a narrowed axis needs an extent that is a power of two and divides the view's");
+    std::int32_t offsets[sizeof...(D)]{};
+    for (int i = 0; i < static_cast<int>(sizeof...(D)); ++i)
+      offsets[i] = offset.at[i].resolve_index(*r_, dtype::i32, "the offset of a slice", at);
+    int n = r_->begin_node(op::view_slice, detail::type_of<view<T, E...>>(*r_, node_kind::view), at);
+    r_->add_operand(v.node_);
+    for (std::int32_t o : offsets) r_->add_operand(o);
+    return {r_, n};
+  }
+  /// The same elements in row-major order as another shape.
+  template <int... E, class T, int... D>
+  constexpr view<T, E...> local_reshape(view<T, D...> const& v, site at = {}) {
+    static_assert(detail::elements_of<E...> == detail::elements_of<D...>, "kiln[R-BD08] local_reshape must keep the number of elements");
+    return {r_, r_->push(op::view_reshape, detail::type_of<view<T, E...>>(*r_, node_kind::view), {v.node_}, {}, at)};
+  }
+
+  /// Reads a view into registers. Orders itself after this CTA's earlier stores; never after asynchronous loads: those
+  /// need `async_load_wait_group`.
+  template <class T, int... D>
+  constexpr tile<T, D...> local_load(view<T, D...> const& v, local_load_options o = {}, site at = {}) {
+    return {r_, r_->push(op::local_load, detail::type_of<tile<T, D...>>(*r_), {v.node_, o.wait.node_}, {o.relaxed}, at)};
+  }
+  /// Writes registers to a view of the same shape and element type.
+  template <class T, int... D, tile_like X>
+  constexpr void local_store(view<T, D...> const& v, X const& x, site at = {}) {
+    static_assert(std::same_as<T, detail::element_of<X>>, "kiln[T-04] local_store: the value's element type differs from the view's; cast<T>(...) it");
+    static_assert(detail::dims_of<X>() == detail::extents_of<D...>, "kiln[T-05] local_store: the value's shape differs from the view's");
+    r_->push(op::local_store, {}, {v.node_, detail::read(x, at).node_}, {}, at);
+  }
+  /// t[c] = v[c with c[axis] := idx[c]].
+  template <class T, int... D, tile_like I>
+  constexpr auto local_gather(view<T, D...> const& v, I const& idx, local_gather_options o = {}, site at = {}) {
+    static_assert(is_int(dtype_of<detail::element_of<I>>), "kiln[T-07] local_gather needs integer indices; cast<i32>(...) them");
+    static_assert(detail::dims_of<I>().rank == sizeof...(D), "kiln[T-05] local_gather needs indices of the view's rank");
+    using R = typename detail::tile_from<T, detail::dims_of<I>()>::type;
+    check_indexed_axis("local_gather", o.axis, detail::extents_of<D...>, detail::dims_of<I>());
+    int x = detail::read(idx, at).node_;
+    return R{r_, r_->push(op::local_gather, detail::type_of<R>(*r_), {v.node_, x, o.wait.node_}, {o.axis}, at)};
+  }
+  /// v[c with c[axis] := idx[c]] = x[c].
+  template <class T, int... D, tile_like X, tile_like I>
+  constexpr void local_scatter(view<T, D...> const& v, X const& x, I const& idx, local_scatter_options o = {}, site at = {}) {
+    static_assert(std::same_as<T, detail::element_of<X>>, "kiln[T-04] local_scatter: the value's element type differs from the view's; cast<T>(...) it");
+    static_assert(is_int(dtype_of<detail::element_of<I>>), "kiln[T-07] local_scatter needs integer indices; cast<i32>(...) them");
+    static_assert(detail::dims_of<I>().rank == sizeof...(D), "kiln[T-05] local_scatter needs indices of the view's rank");
+    static_assert(detail::dims_of<I>() == detail::dims_of<X>(), "kiln[T-05] local_scatter needs indices and values of one shape");
+    check_indexed_axis("local_scatter", o.axis, detail::extents_of<D...>, detail::dims_of<I>());
+    int a = detail::read(x, at).node_, b = detail::read(idx, at).node_;
+    r_->push(op::local_scatter, {}, {v.node_, a, b}, {o.axis, o.unique}, at);
+  }
+
+  // -- asynchronous copies ---------------------------------------------------------------------------------------------------
+
+  /// Starts a copy from global memory into a view. Nothing of it may be read before the group it is committed to has been
+  /// waited for. Masked-off elements become `.other`; without `.other` they are unspecified.
+  /// Errors: T-04, T-05, T-13; R-HZ01, 02, 03, 06, 12.
+  template <address_like A, class T, int... D>
+  constexpr token async_load(A const& source, view<T, D...> const& destination, async_load_options o = {}, site at = {}) {
+    using P = decltype(detail::read_address(source, at));
+    static_assert(std::same_as<typename P::value_type, T>, "kiln[T-04] async_load: source and view have different element types");
+    static_assert(P::dims == detail::extents_of<D...>, "kiln[T-05] async_load: source and view have different shapes");
+    auto p = detail::read_address(source, at);
+    auto x = detail::resolve_access(*r_, p.node_, detail::is_region<A>, o.mask, o.other, at);
+    if (o.cache != cache::none && o.cache != cache::ca && o.cache != cache::cg)
+      r_->fail() << "kiln[T-15] async_load takes cache::none, cache::ca or cache::cg";
+    return {r_, r_->push(op::async_load, {dtype::b1, node_kind::token, 0}, {p.node_, destination.node_, x.mask, x.other},
+                         {static_cast<int>(o.cache), static_cast<int>(o.evict), o.is_volatile, o.require_async}, at)};
+  }
+  /// Closes all loads not yet committed into one group. Groups complete in order; an empty one is legal.
+  constexpr token async_load_commit_group(detail::token_list loads = {}, site at = {}) {
+    return tokens(op::async_commit, loads, {}, at);
+  }
+  /// Waits until at most the `pending` latest groups, and none of those named, are incomplete.
+  constexpr token async_load_wait_group(int pending, detail::token_list groups = {}, site at = {}) {
+    if (pending < 0) r_->fail() << "kiln[T-15] async_load_wait_group(" << pending << "): the number of groups that may be pending is 0 or more";
+    return tokens(op::async_wait, groups, {pending}, at);
+  }
+  /// Barrier of the CTA. Synchronous accesses to local memory never need it: kiln inserts their barriers itself.
+  constexpr void sync(site at = {}) { r_->push(op::sync, {}, {}, {}, at); }
+
+  // -- matrix product ----------------------------------------------------------------------------------------------------------
+
+  /// a [m,k] x b [k,n] + acc [m,n]. Operands: tiles or local views of f16, bf16, f32, f64 or f8 (acc f32; f64 for f64), or
+  /// i8 (acc i32). Products are exact in the accumulator's type up to its rounding; the order of summation is unspecified.
+  template <class A, class B, tile_like C>
+  constexpr auto dot(A const& a, B const& b, C const& acc, dot_options o = {}, site at = {}) {
+    static_assert(detail::dims_of<C>() == product_extents<A, B>(), "kiln[T-16] dot needs an accumulator of a's rows by b's columns");
+    return record_dot(a, b, detail::read(acc, at).node_, detail::element_of<C>{}, o, at);
+  }
+  template <class A, class B>
+  constexpr auto dot(A const& a, B const& b, dot_options o = {}, site at = {}) {
+    using Acc = dot_accumulator<typename decltype(operand_of(a, at))::element_type>;
+    return record_dot(a, b, -1, Acc{}, o, at);
+  }
+
+  // -- checks ------------------------------------------------------------------------------------------------------------------
+
+  /// Stops the launch with `text` and this line when an element of `condition` is false; the error is thrown where the
+  /// stream is waited for.
+  template <tile_like C>
+  constexpr void device_assert(C const& condition, char const* text = "", site at = {}) {
+    static_assert(std::same_as<detail::element_of<C>, bool>, "kiln[T-03] device_assert needs a b1 condition; compare first");
+    r_->push(op::device_assert, {}, {detail::read(condition, at).node_}, {r_->add_string(text)}, at);
+  }
+  /// Prints `text` and the values, one line per CTA.
+  template <class... X>
+    requires(tile_like<X> && ...)
+  constexpr void device_print(char const* text, X const&... x) {
+    std::int32_t nodes[sizeof...(X) + 1]{detail::read(x, {}).node_...};
+    int n = r_->begin_node(op::device_print, {}, detail::last_site(*r_));
+    for (std::size_t i = 0; i < sizeof...(X); ++i) r_->add_operand(nodes[i]);
+    r_->add_attribute(r_->add_string(text));
+    (void)n;
+  }
+  /// A promise that `condition` holds: analyses may use it. The checker verifies it.
+  template <tile_like C>
+  constexpr void assume(C const& condition, site at = {}) {
+    static_assert(std::same_as<detail::read_t<C>, val<bool>>, "kiln[T-03] assume needs a b1 scalar; reduce<all>(...) a tile");
+    r_->push(op::assume, {}, {detail::read(condition, at).node_}, {}, at);
+  }
+
+private:
+  template <class T>
+  constexpr val<T> grid_query(op code, int axis, site at) {
+    if (axis < 0 || axis > 2) r_->fail() << "kiln[R-BD01] grid axis " << axis << ", valid 0..2";
+    return {r_, r_->push(code, {dtype_of<T>, node_kind::value, 0}, {}, {axis}, at)};
+  }
+  template <class C>
+  constexpr int begin_when(C const& condition, site at) {
+    static_assert(std::same_as<detail::read_t<C>, val<bool>>, "kiln[T-03] when needs a b1 scalar; compare, or reduce<any>(...) a tile");
+    int begin = r_->push(op::if_begin, {}, {detail::read(condition, at).node_}, {-1, -1}, at);
+    r_->open(begin);
+    return begin;
+  }
+  constexpr void end_when(int begin, int middle, site at) {
+    int end = r_->push(op::if_end, {}, {}, {begin}, at);
+    r_->close();
+    r_->attribute(begin, 0) = middle;
+    r_->attribute(begin, 1) = end;
+  }
+  template <class T, int... D>
+  constexpr int allocate(buffer_info b, char const* name, site at) {
+    if (b.alignment < 0 || (b.alignment & (b.alignment - 1)) != 0)
+      r_->fail() << "kiln[R-BD08] .align = " << b.alignment << " is not a power of two";
+    result_type type = detail::type_of<tile<T, D...>>(*r_, node_kind::buffers);
+    b.type = type.type;
+    b.shape = type.shape;
+    b.name = name ? r_->add_string(name) : -1;
+    b.node = r_->push(op::alloc, type, {}, {r_->buffers.size()}, at);
+    r_->buffers.add() = b;
+    return b.node;
+  }
+  constexpr void check_indexed_axis(char const* what, int axis, detail::extents const& v, detail::extents const& i) {
+    if (axis < 0 || axis >= v.rank) {
+      r_->fail() << "kiln[T-11] " << what << " along axis " << axis << " of " << v.rank;
+      return;
+    }
+    for (int d = 0; d < v.rank; ++d)
+      if (d != axis && i.extent[d] > v.extent[d])
+        r_->fail() << "kiln[T-05] " << what << ": the indices' extent " << i.extent[d] << " exceeds the view's " << v.extent[d] << " on axis " << d;
+  }
+  constexpr token tokens(op code, detail::token_list const& list, std::initializer_list<std::int64_t> attributes, site at) {
+    int n = r_->begin_node(code, {dtype::b1, node_kind::token, 0}, at);
+    for (int i = 0; i < list.count; ++i) r_->add_operand(list.nodes[i]);
+    for (std::int64_t a : attributes) r_->add_attribute(a);
+    return {r_, n};
+  }
+  template <class X>
+  static constexpr auto operand_of(X const& x, site at) {
+    if constexpr (detail::is_view<X>)
+      return x;
+    else
+      return detail::read(x, at);
+  }
+  template <class A, class B>
+  static constexpr detail::extents product_extents() {
+    return {2, {detail::read_t<A>::dims.extent[0], detail::read_t<B>::dims.extent[1]}};
+  }
+  template <class T>
+  using dot_accumulator = std::conditional_t<std::same_as<T, f64>, f64, std::conditional_t<std::same_as<T, i8>, i32, f32>>;
+  template <class A, class B, class Acc>
+  constexpr auto record_dot(A const& a, B const& b, int acc, Acc, dot_options o, site at) {
+    auto x = operand_of(a, at);
+    auto y = operand_of(b, at);
+    using X = decltype(x);
+    using Y = decltype(y);
+    using T = typename X::element_type;
+    constexpr bool types = std::same_as<T, typename Y::element_type> && (is_float(dtype_of<T>) || std::same_as<T, i8>);
+    static_assert(types, "kiln[T-04] dot needs two operands of one type: f16, bf16, f32, f64, f8e4m3, f8e5m2 or i8");
+    constexpr bool shapes = X::dims.rank == 2 && Y::dims.rank == 2 && X::dims.extent[1] == Y::dims.extent[0];
+    static_assert(shapes, "kiln[T-16] dot needs a of [m,k] and b of [k,n] with one k; trans or reshape an operand");
+    static_assert(std::same_as<Acc, dot_accumulator<T>>, "kiln[T-04] the accumulator of dot must be f32 (f64 for f64 operands, i32 for i8); cast<f32>(...) it");
+    using R = typename detail::tile_from<Acc, product_extents<X, Y>()>::type;
+    return R{r_, r_->push(op::dot, detail::type_of<R>(*r_), {x.node_, y.node_, acc}, {o.fast}, at)};
+  }
+
+  /// rows x columns of tiles, and the loop over this CTA's share of them.
+  template <int BM, int BN>
+  constexpr detail::tile_loop<i32> tiling(runtime_shape<2> const& output, program_tile_options o, site at) {
+    static_assert(BM >= 1 && BN >= 1, "kiln[T-02] extents are at least 1");
+    if (o.group < 1) r_->fail() << "kiln[T-15] .group = " << o.group << "; at least 1 is needed";
+    val<i64> m{r_, r_->push(op::extent, {dtype::i64, node_kind::value, 0}, {output.node_}, {0}, at)};
+    val<i64> n{r_, r_->push(op::extent, {dtype::i64, node_kind::value, 0}, {output.node_}, {1}, at)};
+    auto rows = cast<i32>(ceil_div(m, BM, at), at);
+    auto columns = cast<i32>(ceil_div(n, BN, at), at);
+    auto count = detail::binary<op::mul>(rows, columns, at);
+    return {r_, program_id(0, at).node_, count.node_, num_programs(0, at).node_, columns.node_, rows.node_, BM, BN, o.group, at};
+  }
+
+  recorder* r_;
+};
+
+/// Tile number -> start. Worked example, 3 x 4 tiles, group 2: numbers 0 1 2 3.. walk (0,0) (1,0) (0,1) (1,1) (0,2) ..
+/// (1,3), then the last row alone: (2,0) (2,1) ..
+template <class T>
+constexpr detail::tile_coordinates<val<i64>> detail::tile_loop<T>::locate(val<i32> linear) const {
+  recorder& r = *recorder_;
+  val<i32> columns{&r, columns_}, rows{&r, rows_};
+  auto start = [&](val<i32> row, val<i32> column) {
+    return tile_coordinates<val<i64>>{binary<op::mul>(cast<i64>(row, at_), bm_, at_), binary<op::mul>(cast<i64>(column, at_), bn_, at_)};
+  };
+  if (group_ == 1) {
+    auto row = binary<op::div>(linear, columns, at_);
+    auto column = binary<op::rem>(linear, columns, at_);
+    return start(row, column);
+  }
+  auto in_group = binary<op::mul>(columns, group_, at_);
+  auto group = binary<op::div>(linear, in_group, at_);
+  auto first = binary<op::mul>(group, group_, at_);
+  auto height = kiln::min(binary<op::sub>(rows, first, at_), group_, {}, at_);
+  auto within = binary<op::rem>(linear, in_group, at_);
+  auto row = binary<op::add>(first, binary<op::rem>(within, height, at_), at_);
+  auto column = binary<op::div>(within, height, at_);
+  return start(row, column);
+}
+
+} // namespace kiln

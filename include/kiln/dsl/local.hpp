@@ -1,0 +1,84 @@
+// Local (shared) memory: allocations, their slots, and views. All of it is address arithmetic; nothing moves here.
+#pragma once
+#include <kiln/dsl/any.hpp>
+#include <kiln/dsl/shape.hpp>
+
+namespace kiln {
+
+/// One slot of a local allocation, or a part of one. Never owns storage.
+template <class T, int... D>
+class view {
+public:
+  using element_type = T;
+  using value_type = T;
+  static constexpr int rank = sizeof...(D);
+  static constexpr detail::extents dims = detail::extents_of<D...>;
+  constexpr view(recorder* r, int node) : recorder_(r), node_(node) {}
+  constexpr ~view() {}
+  /// The view without its outermost axis, at index `i`; of a one-axis view, one element.
+  constexpr auto operator[](detail::located_index i) const;
+  recorder* recorder_; ///< for the library
+  int node_;           ///< for the library
+};
+
+/// A local allocation of one or more slots, from `k.local_alloc<T, D...>(num)`. `b[i]` is slot i.
+template <class T, int... D>
+class bufs {
+public:
+  using element_type = T;
+  static constexpr detail::extents dims = detail::extents_of<D...>;
+  constexpr bufs(recorder* r, int node) : recorder_(r), node_(node) {}
+  constexpr ~bufs() {}
+  /// Slot `i`: a constant, or an integer that is the same in the whole CTA. Errors: R-BD01 out of range.
+  constexpr view<T, D...> operator[](detail::located_index i) const;
+  recorder* recorder_; ///< for the library
+  int node_;           ///< for the library
+};
+
+/// The result of an asynchronous operation.
+class token {
+public:
+  using element_type = bool;
+  static constexpr detail::extents dims{};
+  constexpr token() = default;
+  constexpr token(recorder* r, int node) : recorder_(r), node_(node) {}
+  constexpr ~token() {}
+  recorder* recorder_ = nullptr; ///< for the library
+  int node_ = -1;                ///< for the library
+};
+
+namespace detail {
+template <class X>
+inline constexpr bool is_view = false;
+template <class T, int... D>
+inline constexpr bool is_view<view<T, D...>> = true;
+
+template <class T, extents E>
+struct view_from : shaped<view, T, E, std::make_index_sequence<E.rank>> {};
+} // namespace detail
+
+template <class T, int... D>
+constexpr view<T, D...> bufs<T, D...>::operator[](detail::located_index i) const {
+  recorder& r = *recorder_;
+  std::int32_t shape = r.nodes[node_].shape;
+  int x = i.resolve(r);
+  return {&r, r.push(op::view_index, {dtype_of<T>, node_kind::view, shape}, {node_, x}, {}, i.at)};
+}
+
+template <class T, int... D>
+constexpr auto view<T, D...>::operator[](detail::located_index i) const {
+  static_assert(rank >= 1, "kiln[T-11] a view of one element has no axis to index");
+  constexpr detail::extents e = rank == 1 ? detail::all_ones(1) : detail::without_axis(dims, 0, false);
+  using R = typename detail::view_from<T, e>::type;
+  recorder& r = *recorder_;
+  int x = i.resolve(r);
+  return R{&r, r.push(op::view_index, detail::type_of<R>(r, node_kind::view), {node_, x}, {}, i.at)};
+}
+
+/// Bytes of one slot's elements: what a copy of it moves. A C++ constant.
+template <class T, int... D>
+constexpr int bytes_of(view<T, D...> const&) {
+  return static_cast<int>(kiln::bytes_of(dtype_of<T>, detail::elements_of<D...>));
+}
+
+} // namespace kiln

@@ -1,0 +1,86 @@
+// Operations and their properties, generated from ops.def.
+#pragma once
+#include <cstdint>
+#include <string_view>
+
+namespace kiln {
+
+/// An operation of the graph. The order is that of ops.def and part of no file format: text graphs use names.
+enum class op : std::uint8_t {
+#define KILN_OP(name, least, most, traits, attributes, summary) name,
+#include <kiln/graph/ops.def>
+};
+
+/// What an analysis may assume about an operation. A bit set.
+namespace trait {
+enum : std::uint32_t {
+  pure = 1,                    ///< no effect; equal operands give equal results
+  elementwise = 2 | pure,      ///< one result element from the operand elements at the same coordinate
+  commutative = 4,             ///< the first two operands may be exchanged
+  reads = 8,                   ///< reads global memory
+  writes = 16,                 ///< writes global memory
+  reads_local = 32,            ///< reads local memory
+  writes_local = 64,           ///< writes local memory
+  reads_cell = 128,            ///< reads a var
+  writes_cell = 256,           ///< writes a var
+  cell = 512 | writes_cell,    ///< makes a var
+  opens = 1024,                ///< opens a region of nodes
+  middle = 2048,               ///< divides a region
+  closes = 4096,               ///< closes a region
+  local_alloc = 8192,          ///< makes a local buffer
+  view = 16384 | pure,         ///< address arithmetic on local memory
+  async = 32768,               ///< issues, groups or awaits asynchronous work
+  barrier = 65536,             ///< synchronises the CTA
+  effect = 131072,             ///< visible outside the kernel other than through memory
+  hint = 262144,               ///< carries a promise; the value is that of the operand
+};
+}
+
+struct op_info {
+  std::string_view name;
+  int least, most; ///< number of operands; most -1: any
+  std::uint32_t traits;
+  std::string_view attributes; ///< comma-separated names
+  std::string_view summary;
+};
+
+namespace detail {
+inline constexpr op_info op_table[] = {
+#define KILN_OP(name, least, most, traits, attributes, summary)                                                        \
+  {#name, least, most, [] { using namespace trait; return static_cast<std::uint32_t>(traits); }(), attributes, summary},
+#include <kiln/graph/ops.def>
+};
+}
+
+inline constexpr int op_count = static_cast<int>(sizeof(detail::op_table) / sizeof(op_info));
+
+constexpr op_info const& info(op o) { return detail::op_table[static_cast<int>(o)]; }
+constexpr std::string_view name_of(op o) { return info(o).name; }
+constexpr bool has(op o, std::uint32_t t) { return (info(o).traits & t) == t; }
+
+/// Number of attributes of an operation.
+constexpr int attribute_count(op o) {
+  auto const& a = info(o).attributes;
+  if (a.empty()) return 0;
+  int n = 1;
+  for (char c : a) n += c == ',';
+  return n;
+}
+
+/// The operation called `text`; op_count when there is none.
+constexpr int find_op(std::string_view text) {
+  int i = 0;
+  while (i < op_count && detail::op_table[i].name != text) ++i;
+  return i;
+}
+
+/// Combines of reduce and scan; `custom` has a combine body in the graph.
+enum class reduce_op : std::uint8_t { sum, prod, max, min, any, all, bit_xor, custom };
+enum class atomic_op : std::uint8_t { add, min, max, bit_and, bit_or, bit_xor, xchg };
+enum class memory_order : std::uint8_t { relaxed, acquire, release, acq_rel };
+enum class memory_scope : std::uint8_t { cta, gpu, system };
+enum class cache : std::uint8_t { none, ca, cg, cs, cv, wb, wt };
+enum class evict : std::uint8_t { none, first, last };
+enum class nan_mode : std::uint8_t { ignore, propagate };
+
+} // namespace kiln

@@ -1,0 +1,175 @@
+// Appends nodes to a graph that is being made, while the C++ compiler runs or at run time (tests, tools, the text parser).
+// It knows nothing of the DSL's types: callers give dtype, kind and shape. Mistakes that only a value can show (not a
+// type) are reported through `fail`; the first one is kept.
+#pragma once
+#include <kiln/graph/graph.hpp>
+#include <kiln/meta/site.hpp>
+#include <kiln/meta/vec.hpp>
+
+#include <initializer_list>
+#include <string_view>
+
+namespace kiln {
+
+namespace detail {
+/// Deliberately not constexpr: calling it ends constant evaluation, and the compiler's backtrace then shows the user's
+/// statement.
+inline void the_error_is_in_the_statement_above() { __builtin_trap(); }
+
+/// Writes one-line messages during constant evaluation.
+class message {
+public:
+  constexpr explicit message(diagnostic& d) : d_(d) { d_.length = 0; }
+  constexpr message& operator<<(std::string_view s) {
+    for (char c : s)
+      if (d_.length < static_cast<int>(sizeof d_.text) - 1) d_.text[d_.length++] = c;
+    return *this;
+  }
+  constexpr message& operator<<(char const* s) { return *this << std::string_view(s); }
+  constexpr message& operator<<(std::int64_t v) {
+    char digits[24]{};
+    int n = 0;
+    bool negative = v < 0;
+    std::uint64_t u = negative ? 0 - static_cast<std::uint64_t>(v) : static_cast<std::uint64_t>(v);
+    do digits[n++] = static_cast<char>('0' + u % 10);
+    while (u /= 10);
+    if (negative) digits[n++] = '-';
+    while (n) *this << std::string_view(&digits[--n], 1);
+    return *this;
+  }
+  constexpr message& operator<<(int v) { return *this << static_cast<std::int64_t>(v); }
+  /// [2,64] f16, as in tile types.
+  constexpr message& type(dtype t, shape const& s) {
+    *this << name_of(t);
+    if (s.rank == 0) return *this;
+    *this << "[";
+    for (int i = 0; i < s.rank; ++i) *this << (i ? "," : "") << s.extent[i];
+    return *this << "]";
+  }
+
+private:
+  diagnostic& d_;
+};
+} // namespace detail
+
+/// Type of a node's result.
+struct result_type {
+  dtype type{};
+  node_kind kind = node_kind::none;
+  std::int32_t shape = 0; ///< index into the recorder's shape table
+};
+
+class recorder {
+public:
+  constexpr recorder() { shapes.add(); } // shape 0: scalar
+  recorder(recorder const&) = delete;
+
+  detail::vec<node> nodes;
+  detail::vec<std::int32_t> operand_pool;
+  detail::vec<std::int64_t> attribute_pool;
+  detail::vec<shape> shapes;
+  detail::vec<buffer_info> buffers;
+  detail::vec<param_info> params;
+  detail::vec<char const*> strings;
+  detail::vec<char const*> files;
+  diagnostic error;
+  attributes attrs{};
+
+  /// During a replay, recording stops with a compile error at this node.
+  int stop_at = -1;
+  bool replay = false;
+
+  /// Appends a node and returns its index.
+  constexpr int push(op code, result_type t, std::initializer_list<std::int32_t> operands,
+                     std::initializer_list<std::int64_t> attributes, site at) {
+    int i = begin_node(code, t, at);
+    for (std::int32_t o : operands) operand_pool.add() = o;
+    for (std::int64_t a : attributes) attribute_pool.add() = a;
+    nodes[i].operand_count = static_cast<std::int32_t>(operands.size());
+    return i;
+  }
+
+  /// Appends a node whose operands are added one by one with `add_operand`.
+  constexpr int begin_node(op code, result_type t, site at) {
+    if (replay && nodes.size() == stop_at) detail::the_error_is_in_the_statement_above();
+    node& n = nodes.add();
+    n.code = code;
+    n.type = t.type;
+    n.kind = t.kind;
+    n.shape = t.shape;
+    n.line = at.line;
+    n.file = file_index(at.file);
+    n.operands = operand_pool.size();
+    n.attributes = attribute_pool.size();
+    return nodes.size() - 1;
+  }
+  constexpr void add_operand(std::int32_t o) {
+    operand_pool.add() = o;
+    ++nodes.back().operand_count;
+  }
+  constexpr void add_attribute(std::int64_t a) { attribute_pool.add() = a; }
+
+  constexpr std::int64_t& attribute(int n, int i) { return attribute_pool[nodes[n].attributes + i]; }
+  constexpr std::int32_t operand(int n, int i) const { return operand_pool[nodes[n].operands + i]; }
+
+  /// Index of a shape in the table; equal shapes share one entry.
+  constexpr std::int32_t intern(shape const& s) {
+    for (int i = shapes.size() - 1; i >= 0; --i)
+      if (shapes[i] == s) return i;
+    shapes.add() = s;
+    return shapes.size() - 1;
+  }
+  constexpr std::int32_t add_string(char const* s) {
+    strings.add() = s;
+    return strings.size() - 1;
+  }
+
+  /// Opens a region at node `begin`; loops and conditionals that are still open form a stack.
+  constexpr void open(int begin) { open_.add() = begin; }
+  constexpr int innermost() const { return open_.empty() ? -1 : open_[open_.size() - 1]; }
+  constexpr void close() { open_.pop(); }
+
+  /// Reports a mistake at the statement being recorded. Only the first is kept.
+  constexpr detail::message fail() {
+    if (replay && error.ok()) detail::the_error_is_in_the_statement_above();
+    if (!error.ok()) return detail::message(ignored_);
+    error.node = nodes.size();
+    return detail::message(error);
+  }
+  /// The same for a statement that began at `at`, recorded earlier.
+  constexpr detail::message fail_at(int node) {
+    if (!error.ok()) return detail::message(ignored_);
+    error.node = node;
+    return detail::message(error);
+  }
+
+  template <class T>
+  static constexpr std::span<T const> span_of(detail::vec<T> const& v) {
+    return {v.data(), static_cast<std::size_t>(v.size())};
+  }
+  constexpr graph_view view() const {
+    return {{},
+            attrs,
+            span_of(nodes),
+            span_of(operand_pool),
+            span_of(attribute_pool),
+            span_of(shapes),
+            span_of(buffers),
+            span_of(params),
+            span_of(strings),
+            span_of(files)};
+  }
+
+private:
+  constexpr std::uint8_t file_index(char const* f) {
+    for (int i = files.size() - 1; i >= 0; --i)
+      if (__builtin_strcmp(files[i], f) == 0) return static_cast<std::uint8_t>(i);
+    if (files.size() == 255) return 254;
+    files.add() = f;
+    return static_cast<std::uint8_t>(files.size() - 1);
+  }
+  detail::vec<std::int32_t> open_;
+  diagnostic ignored_;
+};
+
+} // namespace kiln
