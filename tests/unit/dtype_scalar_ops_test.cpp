@@ -62,8 +62,8 @@ TEST(IntegerOps, AgreeWithWideArithmetic) {
         ASSERT_EQ(ops::fma(a, b, a), ops::add(ops::mul(a, b), a));
         ASSERT_EQ(ops::div(a, b), y == 0 ? wrap(t, -1) : wrap(t, x / y));
         ASSERT_EQ(ops::rem(a, b), y == 0 ? a : wrap(t, x % y));
-        ASSERT_EQ(ops::floor_div(a, b), y == 0 ? wrap(t, -1) : wrap(t, floor_of(x, y)));
-        ASSERT_EQ(ops::ceil_div(a, b), y == 0 ? wrap(t, -1) : wrap(t, ceil_of(x, y)));
+        ASSERT_EQ(ops::floor_div(a, b), y == 0 ? wrap(t, x < 0 ? -2 : -1) : wrap(t, floor_of(x, y)));
+        ASSERT_EQ(ops::ceil_div(a, b), y == 0 ? wrap(t, x > 0 ? 0 : -1) : wrap(t, ceil_of(x, y)));
         ASSERT_EQ(ops::min(a, b), x < y ? a : b);
         ASSERT_EQ(ops::max(a, b), x > y ? a : b);
         ASSERT_EQ(ops::bit_and(a, b), wrap(t, x & y));
@@ -174,13 +174,6 @@ template <class T> void check_float_arithmetic() {
           << x << ' ' << y;
     }
   }
-  // fmod takes a step per binade between its operands, so it gets fewer of them.
-  for (std::size_t i = 0; i < values.size(); ++i)
-    for (std::size_t j = i % 7; j < values.size(); j += 7) {
-      const scalar a = scalar_of(values[i]), b = scalar_of(values[j]);
-      expect_same_number("rem", ops::rem(a, b), std::fmod(values[i], values[j]), values[i], values[j], T(0));
-      if (testing::Test::HasFatalFailure()) return;
-    }
   // fma: addends of all sizes, and the ones that cancel most of the product.
   for (std::size_t i = 0; i < values.size(); i += 3)
     for (std::size_t j = 0; j < values.size(); j += 2) {
@@ -219,7 +212,6 @@ void check_sixteen_bits(dtype t, const kiln_test::float_reference& reference) {
     expect("sub", ops::sub(x, y), soft::sub(f, a, b), p - q, a, b);
     expect("mul", ops::mul(x, y), soft::mul(f, a, b), p * q, a, b);
     expect("div", ops::div(x, y), soft::div(f, a, b), p / q, a, b);
-    if (i % 8 == 0) expect("rem", ops::rem(x, y), soft::rem(f, a, b), std::fmod(p, q), a, b);
     if (testing::Test::HasFatalFailure()) return;
   }
   for (unsigned a = 0; a < 65536; ++a) {
@@ -264,7 +256,7 @@ public:
 };
 TYPED_TEST_SUITE(NanRules, FloatTypes, FloatTypeName);
 
-TYPED_TEST(NanRules, MinMaxDropOrPropagate) {
+TYPED_TEST(NanRules, MinMaxIgnoreOrPropagate) {
   constexpr dtype t = dtype_of<TypeParam>;
   const scalar one = make_scalar(t, 1), three = make_scalar(t, 3), minus_infinity = lowest_of(t);
   const float_element auto quiet = value_of<TypeParam>(nan_of(t));
@@ -288,15 +280,15 @@ TYPED_TEST(NanRules, MinMaxDropOrPropagate) {
     return identity;
   };
   const scalar n = nan_of(t);
-  for (const nan_mode mode : {nan_mode::drop, nan_mode::propagate}) {
+  for (const nan_mode mode : {nan_mode::ignore, nan_mode::propagate}) {
     EXPECT_EQ(reduce(ops::max, ops::max_identity(t, mode), mode, {minus_infinity, minus_infinity}), minus_infinity);
     EXPECT_EQ(reduce(ops::min, ops::min_identity(t, mode), mode, {highest_of(t)}), highest_of(t));
     EXPECT_TRUE(is_nan(reduce(ops::max, ops::max_identity(t, mode), mode, {n, n})));
     EXPECT_EQ(reduce(ops::max, ops::max_identity(t, mode), mode, {one, three}), three);
     EXPECT_EQ(reduce(ops::min, ops::min_identity(t, mode), mode, {three, one}), one);
   }
-  EXPECT_EQ(reduce(ops::max, ops::max_identity(t), nan_mode::drop, {one, n, three}), three);
-  EXPECT_EQ(reduce(ops::min, ops::min_identity(t), nan_mode::drop, {one, n, three}), one);
+  EXPECT_EQ(reduce(ops::max, ops::max_identity(t), nan_mode::ignore, {one, n, three}), three);
+  EXPECT_EQ(reduce(ops::min, ops::min_identity(t), nan_mode::ignore, {one, n, three}), one);
   EXPECT_TRUE(
       is_nan(reduce(ops::max, ops::max_identity(t, nan_mode::propagate), nan_mode::propagate, {one, n, three})));
   EXPECT_FALSE(is_true(ops::max(make_scalar(t, 0.0), make_scalar(t, -0.0)))); // either zero, but a zero
@@ -319,7 +311,8 @@ TEST(ScalarOps, RefuseTypesThatTheyDoNotTake) {
     EXPECT_THROW(op(b, b), unsupported_scalar_op);
     EXPECT_THROW(op(i, x), unsupported_scalar_op);
   }
-  for (const auto op : {ops::bit_and, ops::bit_or, ops::bit_xor, ops::shl, ops::shr, ops::floor_div, ops::ceil_div})
+  for (const auto op :
+       {ops::bit_and, ops::bit_or, ops::bit_xor, ops::shl, ops::shr, ops::rem, ops::floor_div, ops::ceil_div})
     EXPECT_THROW(op(x, x), unsupported_scalar_op);
   for (const auto op : {ops::floor, ops::ceil, ops::trunc, ops::round, ops::sqrt, ops::isnan}) {
     EXPECT_THROW(op(i), unsupported_scalar_op);
@@ -329,7 +322,7 @@ TEST(ScalarOps, RefuseTypesThatTheyDoNotTake) {
   EXPECT_THROW(ops::abs(f8), unsupported_scalar_op);
   EXPECT_THROW(ops::bit_not(x), unsupported_scalar_op);
   EXPECT_THROW(ops::eq(f8, f8), unsupported_scalar_op);
-  EXPECT_THROW(ops::min(b, b, nan_mode::drop), unsupported_scalar_op);
+  EXPECT_THROW(ops::min(b, b, nan_mode::ignore), unsupported_scalar_op);
   EXPECT_THROW(ops::fma(x, x, i), unsupported_scalar_op);
   EXPECT_THROW(ops::where(i, x, x), unsupported_scalar_op);
   EXPECT_EQ(ops::where(b, f8, scalar_of(f8e4m3(2))), f8);
@@ -379,8 +372,6 @@ static_assert(is_nan(ops::sub(scalar_of(inf64), scalar_of(inf64))) && is_nan(ops
 static_assert(is_nan(ops::sqrt(scalar_of(-1.0f))) && ops::sqrt(scalar_of(-0.0f)) == scalar_of(-0.0f));
 static_assert(call(ops::mul, 0x1p-1074, 0.5) == 0 &&
               call(ops::add, 0x1p-1074, 0x1p-1074) == 0x1p-1073); // denormals kept
-static_assert(call(ops::rem, 5.5, -2.0) == 1.5 && call(ops::rem, -5.5f, 2.0f) == -1.5f &&
-              call(ops::rem, 1e300, 7.0) == 1.0);
 static_assert(ops::round(scalar_of(2.5f)) == scalar_of(3.0f) && ops::round(scalar_of(-0.5)) == scalar_of(-1.0) &&
               ops::round(scalar_of(0.49999997f)) == scalar_of(0.0f));
 static_assert(ops::ceil(scalar_of(-0.5f)) == scalar_of(-0.0f) &&

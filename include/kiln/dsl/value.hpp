@@ -216,7 +216,7 @@ constexpr bool accepts(op o, dtype t) {
   switch (o) {
   case op::bit_and: case op::bit_or: case op::bit_xor: case op::bit_not: return is_bool(t) || is_int(t);
   case op::shl: case op::shr: case op::rem: return is_int(t);
-  case op::eq: case op::ne: return true;
+  case op::eq: case op::ne: return !is_f8(t);
   case op::add: case op::sub: case op::mul: case op::div: case op::neg: case op::abs:
   case op::min: case op::max: case op::lt: case op::le: case op::gt: case op::ge: return is_arithmetic(t);
   default: return is_float(t) && !is_f8(t);

@@ -30,6 +30,9 @@ enum class dtype : u8 { b1, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32
 
 inline constexpr int dtype_count = 15;
 
+/// What min and max do with a NaN operand: ignore it (the number wins, NaN only from NaNs alone), or give NaN.
+enum class nan_mode : u8 { ignore, propagate };
+
 /// What sort of number a dtype is.
 enum class dtype_kind : u8 { boolean, signed_int, unsigned_int, floating };
 

@@ -13,9 +13,6 @@
 
 namespace kiln {
 
-/// What min and max do with a NaN operand: leave it out (the number wins, NaN only from two NaNs), or give NaN.
-enum class nan_mode : u8 { drop, propagate };
-
 /// A scalar operation was asked to work on a type that it does not take.
 class KILN_API unsupported_scalar_op : public std::exception {
 public:
@@ -157,28 +154,28 @@ constexpr scalar div(scalar a, scalar b) {
       [](auto x, auto y, auto) { return x / y; });
 }
 
-/// What truncating division leaves; it has the sign of a. Integers: x % 0 is x. Floating: C's fmod, exact.
+/// Integers: what truncating division leaves, with the sign of a; x % 0 is x, INT_MIN % -1 is 0.
 constexpr scalar rem(scalar a, scalar b) {
-  detail::require(a.type == b.type && is_arithmetic(a.type), "rem", a, b);
-  if (is_int(a.type)) return detail::int_divide(a, b).rem;
-  // The remainder is a multiple of the smaller operand's last place: exact in the type itself.
-  return {a.type, detail::soft::rem(detail::format_of(a.type), a.bits, b.bits)};
+  detail::require(a.type == b.type && is_int(a.type), "rem", a, b);
+  return detail::int_divide(a, b).rem;
 }
 
-/// Integer quotient rounded toward negative infinity; x / 0 is all ones.
+/// Integer quotient rounded toward negative infinity: div(a, b), less one where rem(a, b) is not zero and its sign is
+/// not b's. So it is for b = 0, too.
 constexpr scalar floor_div(scalar a, scalar b) {
   detail::require(a.type == b.type && is_int(a.type), "floor_div", a, b);
   const detail::quotient q = detail::int_divide(a, b);
-  const bool down = b.bits != 0 && q.rem.bits != 0 && (int_of(q.rem) < 0) != (int_of(b) < 0) && is_signed_int(a.type);
+  const bool down = is_signed_int(a.type) && q.rem.bits != 0 && (int_of(q.rem) < 0) != (int_of(b) < 0);
   return scalar_from_bits(a.type, q.div.bits - down);
 }
 
-/// Integer quotient rounded toward positive infinity, without overflow on the way; x / 0 is all ones.
+/// Integer quotient rounded toward positive infinity, without overflow on the way: div(a, b), plus one where rem(a, b)
+/// is not zero and has b's sign. So it is for b = 0, too.
 constexpr scalar ceil_div(scalar a, scalar b) {
   detail::require(a.type == b.type && is_int(a.type), "ceil_div", a, b);
   const detail::quotient q = detail::int_divide(a, b);
-  const bool same_sign = !is_signed_int(a.type) || (int_of(q.rem) < 0) == (int_of(b) < 0);
-  return scalar_from_bits(a.type, q.div.bits + (b.bits != 0 && q.rem.bits != 0 && same_sign));
+  const bool up = q.rem.bits != 0 && (!is_signed_int(a.type) || (int_of(q.rem) < 0) == (int_of(b) < 0));
+  return scalar_from_bits(a.type, q.div.bits + up);
 }
 
 /// a * b + c. f32 and f64: one rounding. f16 and bf16: the f32 fma, then one rounding more. Integers wrap.
@@ -284,7 +281,7 @@ constexpr scalar isnan(scalar a) {
 }
 
 /// The smaller operand. NaN by `mode`; of two zeros of different sign, either.
-constexpr scalar min(scalar a, scalar b, nan_mode mode = nan_mode::drop) {
+constexpr scalar min(scalar a, scalar b, nan_mode mode = nan_mode::ignore) {
   detail::require(a.type == b.type && is_arithmetic(a.type), "min", a, b);
   if (is_nan(a) || is_nan(b)) {
     if (mode == nan_mode::propagate || (is_nan(a) && is_nan(b))) return nan_of(a.type);
@@ -294,7 +291,7 @@ constexpr scalar min(scalar a, scalar b, nan_mode mode = nan_mode::drop) {
 }
 
 /// The larger operand. NaN by `mode`; of two zeros of different sign, either.
-constexpr scalar max(scalar a, scalar b, nan_mode mode = nan_mode::drop) {
+constexpr scalar max(scalar a, scalar b, nan_mode mode = nan_mode::ignore) {
   detail::require(a.type == b.type && is_arithmetic(a.type), "max", a, b);
   if (is_nan(a) || is_nan(b)) {
     if (mode == nan_mode::propagate || (is_nan(a) && is_nan(b))) return nan_of(a.type);
@@ -305,13 +302,13 @@ constexpr scalar max(scalar a, scalar b, nan_mode mode = nan_mode::drop) {
 
 /// What a reduction by `max` starts from and pads with: it never wins. Dropping NaN, that is NaN itself for floating
 /// types, so that the maximum of nothing but NaN is NaN and of nothing but -infinity is -infinity.
-constexpr scalar max_identity(dtype t, nan_mode mode = nan_mode::drop) {
-  return is_float(t) && mode == nan_mode::drop ? nan_of(t) : lowest_of(t);
+constexpr scalar max_identity(dtype t, nan_mode mode = nan_mode::ignore) {
+  return is_float(t) && mode == nan_mode::ignore ? nan_of(t) : lowest_of(t);
 }
 
 /// The same for `min`.
-constexpr scalar min_identity(dtype t, nan_mode mode = nan_mode::drop) {
-  return is_float(t) && mode == nan_mode::drop ? nan_of(t) : highest_of(t);
+constexpr scalar min_identity(dtype t, nan_mode mode = nan_mode::ignore) {
+  return is_float(t) && mode == nan_mode::ignore ? nan_of(t) : highest_of(t);
 }
 
 // Bits: integers and b1.

@@ -1,4 +1,4 @@
-// Correctly rounded + - * / fma, square root and remainder on bit patterns of any format, in constexpr integer code.
+// Correctly rounded + - * /, fma and square root on bit patterns of any format, in constexpr integer code.
 // Constant evaluation needs it: there the compilers refuse built-in arithmetic that overflows or makes a NaN, and clang
 // has no constexpr sqrt or fma. At run time scalar_ops.hpp uses the hardware, and the tests hold the two together.
 #pragma once
@@ -132,17 +132,6 @@ constexpr u64 sqrt(float_format f, u64 a) {
     }
   }
   return round_pack(f, wide{false, (x.exponent - left) / 2, root | (rest != 0)});
-}
-
-/// a - b * trunc(a / b), exactly, with the sign of a: C's fmod.
-constexpr u64 rem(float_format f, u64 a, u64 b) {
-  if (f.is_nan(a) || f.is_nan(b) || f.is_infinity(a) || magnitude_of(f, b) == 0) return f.quiet_nan();
-  if (f.is_infinity(b) || magnitude_of(f, a) < magnitude_of(f, b)) return a;
-  const exact x = unpack(f, a), y = unpack(f, b);
-  // |a| >= |b|, so a's exponent is not the smaller one: bring a down to b's, one doubling at a time.
-  u64 rest = x.significand % y.significand;
-  for (int i = x.exponent; i > y.exponent; --i) rest = (rest << 1) % y.significand;
-  return detail::round_pack(f, {x.negative, y.exponent, rest});
 }
 
 } // namespace kiln::detail::soft

@@ -1,6 +1,7 @@
 // Operations and their properties, generated from ops.def.
 #pragma once
 #include <cstdint>
+#include <kiln/dtype/dtype.hpp>
 #include <string_view>
 
 namespace kiln {
@@ -81,6 +82,5 @@ enum class memory_order : std::uint8_t { relaxed, acquire, release, acq_rel };
 enum class memory_scope : std::uint8_t { cta, gpu, system };
 enum class cache : std::uint8_t { none, ca, cg, cs, cv, wb, wt };
 enum class evict : std::uint8_t { none, first, last };
-enum class nan_mode : std::uint8_t { ignore, propagate };
 
 } // namespace kiln
