@@ -286,6 +286,52 @@ TEST(layout_plans, reductions) {
   });
 }
 
+TEST(layout_plans, partial_results_have_a_layout) {
+  for_random(300, 26, [](layout_random& random) {
+    linear_layout l = random_reducible(random);
+    layout_dim axis = random.coin() ? d0 : d1;
+    bool ordered = random.coin();
+    reduction_plan p = plan_reduction(l, axis, ordered);
+    int done = random.pick(0, p.steps);
+    linear_layout partials = partials_layout(l, axis, p, done);
+    ASSERT_EQ(partials.out.bits(axis), p.steps - done);
+    std::vector<long> value(std::size_t{1} << l.out.total()), want(std::size_t{1} << partials.out.total());
+    std::vector<long> point(std::size_t{1} << l.in.total());
+    for (long& v : value) v = random.pick(0, 1000000);
+    std::set<f2_word> counted;
+    for (f2_word x = 0; x < point.size(); ++x) {
+      point[x] = value[l(x)];
+      if (counted.insert(l(x)).second) want[partials(x)] += value[l(x)];
+      if (ordered) { ASSERT_EQ(partials.out.get(partials(x), axis), l.out.get(l(x), axis) >> done); }
+    }
+    for (int i = 0; i < done; ++i) {
+      std::vector<long> old = point;
+      for (f2_word x = 0; x < point.size(); ++x) point[x] += old[x ^ p.step[std::size_t(i)].delta];
+    }
+    for (f2_word x = 0; x < point.size(); ++x) ASSERT_EQ(point[x], want[partials(x)]);
+    ASSERT_TRUE(same_map(slice_layout(partials, axis), p.result));
+  });
+}
+
+TEST(layout_plans, reduction_across_warps_through_shared_memory) {
+  // 128x64 f32 along the rows' axis on 4 warps: the two warp steps become one conversion and two register steps.
+  std::mt19937_64 engine(seed());
+  linear_layout l = default_blocked_layout({128, 64}, {.num_warps = 4});
+  reduction_plan p = plan_reduction(l, d0);
+  ASSERT_EQ(p.count(warp), 2);
+  linear_layout partials = partials_layout(l, d0, p, p.steps - 2);
+  linear_layout finish = repeat_in_registers(zero_axis(partials, d0), d0, 2);
+  std::optional<conversion> c = plan_conversion(partials, finish, 2);
+  ASSERT_TRUE(c.has_value());
+  EXPECT_EQ(c->kind, conversion_kind::shared);
+  EXPECT_EQ(run_conversion(partials, finish, *c), "");
+  reduction_plan rest = plan_reduction(finish, d0);
+  EXPECT_EQ(rest.count(reg), 2);
+  EXPECT_EQ(rest.steps, 2);
+  EXPECT_TRUE(same_map(rest.result, slice_layout(finish, d0)));
+  stage(partials, finish, 2, consecutive_phases(), false, engine);
+}
+
 TEST(layout_plans, ordered_reductions_and_scans_keep_the_order) {
   // Strings under concatenation: associative, far from commutative.
   for_random(100, 25, [](layout_random& random) {

@@ -113,5 +113,12 @@ TEST(layout_shape_ops, refuse_what_does_not_fit) {
   EXPECT_THROW(permute_layout(l, {0, 0}), layout_error);
 }
 
+TEST(layout_shape_ops, split_needs_one_register_bit_for_the_axis) {
+  EXPECT_EQ(split_register(layout_from_bases(tile_space(2, 1), {{reg, {{1, 0}, {0, 1}}}, {lane, {{2, 0}}}}), d1), 1);
+  EXPECT_EQ(split_register(layout_from_bases(tile_space(2, 1), {{reg, {{1, 0}}}, {lane, {{0, 1}, {2, 0}}}}), d1), -1);
+  EXPECT_EQ(split_register(layout_from_bases(tile_space(2, 1), {{reg, {{1, 1}}}, {lane, {{1, 0}, {2, 0}}}}), d1), -1);
+  EXPECT_EQ(split_register(layout_from_bases(tile_space(1, 1), {{reg, {{0, 1}}}, {lane, {{1, 1}}}}), d1), -1);
+}
+
 } // namespace
 } // namespace kiln

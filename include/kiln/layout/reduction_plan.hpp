@@ -65,4 +65,22 @@ constexpr reduction_plan plan_reduction(const linear_layout& l, layout_dim axis,
   return r;
 }
 
+/// The tile of partial results after the first `done` steps: `axis` has shrunk to 2^(steps - done) and every element of
+/// it is the combine of one class. To finish across warps, convert it (through shared memory) to a layout that holds
+/// the rest of the axis in registers, `repeat_in_registers(zero_axis(partials, axis), axis, steps - done)` or any
+/// other, and combine there. After an ordered plan, partial i is the combine of the run that starts at i * 2^done.
+constexpr linear_layout partials_layout(const linear_layout& l, layout_dim axis, const reduction_plan& p, int done) {
+  f2_solver classes;
+  for (int i = 0; i < p.steps; ++i) {
+    const reduction_step& s = p.step[std::size_t(i)];
+    classes.add(l.out.get(s.direction, axis), i < done ? 0 : f2_unit(i - done));
+  }
+  linear_layout r = reorder_out(l, l.out.with(axis, p.steps - done));
+  for (int i = 0; i < l.in.total(); ++i) {
+    f2_word rest = r.col[std::size_t(i)] & ~r.out.mask(axis);
+    r.col[std::size_t(i)] = rest | r.out.put(axis, classes.solve(l.out.get(l.col[std::size_t(i)], axis)).value_or(0));
+  }
+  return r;
+}
+
 } // namespace kiln
