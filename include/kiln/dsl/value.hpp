@@ -1,8 +1,7 @@
 // The values of a kernel: tiles, scalars, pointers and vars. A value is an immutable handle, a node index with a type that
 // carries element type and shape; the graph itself is a value, not a type, which is what keeps compile times low.
 #pragma once
-#include <kiln/dtype/float16.hpp>
-#include <kiln/dtype/float8.hpp>
+#include <kiln/dtype/convert.hpp>
 #include <kiln/dtype/promote.hpp>
 #include <kiln/graph/recorder.hpp>
 
@@ -145,16 +144,19 @@ constexpr bool ordered_before() {
 /// The bit pattern of a C++ number converted to T, by the rules of docs/numerics.md.
 template <class T, class S>
 constexpr std::int64_t literal_bits(S s) {
-  if constexpr (std::same_as<T, bool>)
-    return s != S(0);
-  else if constexpr (std::is_integral_v<T>)
-    return static_cast<std::int64_t>(static_cast<T>(s));
-  else if constexpr (std::same_as<T, f32>)
-    return static_cast<std::int64_t>(__builtin_bit_cast(std::uint32_t, static_cast<float>(s)));
-  else if constexpr (std::same_as<T, f64>)
-    return __builtin_bit_cast(std::int64_t, static_cast<double>(s));
+  const scalar c = make_scalar(dtype_of<T>, s);
+  return is_int(c.type) ? int_of(c) : static_cast<std::int64_t>(c.bits);
+}
+/// Reports a C++ number that would be another number as a T.
+template <class T, class S>
+constexpr void check_literal(recorder& r, S s) {
+  if (literal_fits(dtype_of<T>, s)) return;
+  if constexpr (std::is_integral_v<S> && sizeof(S) <= 4)
+    r.fail() << "kiln[T-04] the number " << static_cast<std::int64_t>(s) << " does not fit the element type "
+             << name_of(dtype_of<T>) << "; cast the other operand to a wider type";
   else
-    return static_cast<std::int64_t>(T(static_cast<double>(s)).bits);
+    r.fail() << "kiln[T-04] a number does not fit the element type " << name_of(dtype_of<T>)
+             << "; cast the other operand to a wider type";
 }
 
 constexpr site last_site(recorder const& r) {
@@ -567,6 +569,7 @@ template <class T, extents E, class X>
 constexpr typename tile_from<T, E>::type conform(recorder& r, X const& x, site at) {
   using R = typename tile_from<T, E>::type;
   if constexpr (literal<X>) {
+    check_literal<T>(r, x);
     return {&r, r.push(op::constant, type_of<R>(r), {}, {literal_bits<T>(x)}, at)};
   } else {
     auto v = read(x, at);
