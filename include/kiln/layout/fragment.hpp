@@ -13,7 +13,8 @@ namespace kiln {
 
 // ---- NVIDIA ---------------------------------------------------------------------------------------------------------
 
-/// A operand of mma.sync: m16 k32 (1-byte elements), k16 (2), k8 (4). Units: `elem` is log2 of the element's bytes.
+/// A operand of mma.sync: m16 k32 (1-byte elements), k16 (2), k8 (4).
+/// Units: `elem` is log2 of the element's bytes.
 /// Source: PTX ISA, warp-level matrix instructions, fragment figures of mma.
 constexpr linear_layout mma_a_layout(int elem) {
   detail::layout_require(elem >= 0 && elem <= 2, "mma operands have elements of 1, 2 or 4 bytes");
@@ -63,7 +64,8 @@ constexpr linear_layout ldmatrix_trans_layout() {
 
 // ---- AMD: MFMA on wave64, WMMA on wave32 ----------------------------------------------------------------------------
 
-/// MFMA accumulator. Units: `mn` is log2 of both extents, 4 (16x16) or 5 (32x32).
+/// MFMA accumulator.
+/// Units: `mn` is log2 of both extents, 4 (16x16) or 5 (32x32).
 /// Source: AMD's matrix instruction calculator.
 constexpr linear_layout mfma_accumulator_layout(int mn) {
   detail::layout_require(mn == 4 || mn == 5, "an MFMA accumulator is 16x16 or 32x32");

@@ -184,7 +184,8 @@ struct linear_layout {
 
 using layout_opt = std::optional<linear_layout>;
 
-/// An all-zero map between the given spaces, to be filled in. Errors: more than 32 input bits.
+/// An all-zero map between the given spaces, to be filled in.
+/// Errors: more than 32 input bits.
 constexpr linear_layout zero_map(const bit_space& in, const bit_space& out) {
   detail::layout_require(in.total() <= 32, "a layout has at most 32 input bits");
   return {in, out, {}};

@@ -7,7 +7,8 @@
 
 namespace kiln {
 
-/// Smallest k with 2^k >= n. Errors: n < 1.
+/// Smallest k with 2^k >= n.
+/// Errors: n < 1.
 constexpr int log2_ceil(std::int64_t n) {
   detail::layout_require(n >= 1, "an extent is at least 1");
   return std::bit_width(std::uint64_t(n) - 1);
@@ -18,8 +19,8 @@ constexpr std::optional<int> log2_exact(std::int64_t n) {
   return std::countr_zero(std::uint64_t(n));
 }
 
-/// The padded space of a tile, the last axis in the lowest bits. Shapes: up to 8 axes, any extents >= 1; rank 0 is the
-/// space of a scalar, with no bits.
+/// The padded space of a tile, the last axis in the lowest bits.
+/// Shapes: up to 8 axes, any extents >= 1; rank 0 is the space of a scalar, with no bits.
 constexpr bit_space tile_space(std::span<const std::int64_t> extents) {
   detail::layout_require(extents.size() <= 8, "a tile has at most 8 axes");
   bit_space s;

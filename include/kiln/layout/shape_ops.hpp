@@ -7,7 +7,8 @@
 
 namespace kiln {
 
-/// Axis i of the result is axis `order[i]` of the argument. Shapes: `order` is a permutation of all axes.
+/// Axis i of the result is axis `order[i]` of the argument.
+/// Shapes: `order` is a permutation of all axes.
 constexpr linear_layout permute_layout(const linear_layout& l, std::span<const int> order) {
   detail::layout_require(int(order.size()) == l.out.rank, "a permutation names every axis once");
   linear_layout named = l;

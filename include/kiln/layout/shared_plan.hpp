@@ -1,9 +1,9 @@
 // Staging a conversion through shared memory: a layout in which the store and the load both run at full width without
 // bank conflicts, derived and not searched.
 //
-// 1. V = the register directions common to both sides and independent of every lane and warp direction of either, cut
-// to
-//    16 bytes. They become the low offset bits: the common vector. A wider one would let a lane decide the order in it.
+// 1. V = the register directions common to both sides and independent of every lane and warp direction of either, at
+//    most 16 bytes. They become the low offset bits: the common vector. A wider one would let a lane decide the order
+//    inside it.
 // 2. Everything else happens in a complement W of V that contains those lane and warp directions, so that no vector
 //    depends on a lane.
 // 3. One side may be widened by E, more of its own register directions next in the offset, preferably from the other
@@ -25,11 +25,8 @@
 
 namespace kiln {
 
-enum class shared_access : std::uint8_t {
-  plain,
-  matrix,
-  matrix_trans
-}; // ld/st, ldmatrix/stmatrix, the same with .trans
+/// How one side of a staging moves: ld/st, ldmatrix/stmatrix, the same with .trans.
+enum class shared_access : std::uint8_t { plain, matrix, matrix_trans };
 
 struct shared_plan {
   linear_layout smem; // offset (elements) -> tile
@@ -39,10 +36,12 @@ struct shared_plan {
 };
 
 /// The staging of src -> dst in one CTA. `matrix` allows ldmatrix and stmatrix (sm_75, sm_90 and up); `m` is the
-/// target's bank model. Every answer has passed `conflict_ways == 0` on both sides. Shapes: both layouts hold the whole
-/// tile of one CTA, with the same cta columns (they are not moved). Units: `elem` is log2 of the element's bytes.
-/// Errors: different tiles or cta columns. Cost: 15 microseconds, with matrix instructions 60; a constant evaluation
-/// takes 0.1 to 0.4 s.
+/// target's bank model. Every answer has passed `conflict_ways == 0` on both sides.
+///
+/// Shapes: both layouts hold the whole tile of one CTA, with the same cta columns (they are not moved).
+/// Units: `elem` is log2 of the element's bytes.
+/// Errors: different tiles or cta columns.
+/// Cost: about 50 microseconds, with matrix instructions 100; a constant evaluation takes 0.1 to 0.4 s.
 constexpr shared_plan plan_shared(const linear_layout& src, const linear_layout& dst, int elem, const bank_model& m,
                                   bool matrix = false);
 

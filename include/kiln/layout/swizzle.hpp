@@ -5,7 +5,8 @@
 
 namespace kiln {
 
-/// swizzle<B, M, S> on an offset of `bits` bits: bits [M, M+B) ^= bits [M+S, M+S+B). An involution. Errors: S < B.
+/// swizzle<B, M, S> on an offset of `bits` bits: bits [M, M+B) ^= bits [M+S, M+S+B). An involution.
+/// Errors: S < B.
 constexpr linear_layout swizzle_layout(int b, int m, int s, int bits) {
   detail::layout_require(b >= 0 && m >= 0 && s >= b, "a swizzle<B, M, S> needs S >= B, so that it is its own inverse");
   linear_layout r = identity_layout(layout_dim::offset, layout_dim::offset, bits);
@@ -23,7 +24,8 @@ constexpr linear_layout row_major_tile(const bit_space& tile) {
 /// The shared tile of TMA and wgmma: column panels of W bytes, the rows of a panel one after the other, and 16-byte
 /// chunks XORed with address bits 7 and up. Offset (in elements) -> coordinate.
 /// Units: everything log2: `width` of W in bytes (5, 6, 7; 4 is not swizzled), `elem` of the element's bytes, `rows`
-/// and `cols` in elements. Errors: a row shorter than one panel.
+/// and `cols` in elements.
+/// Errors: a row shorter than one panel.
 constexpr linear_layout swizzled_tile(int width, int elem, int rows, int cols) {
   int w = width - elem;
   detail::layout_require(width >= 4 && width <= 7, "a swizzle width is 16 (none), 32, 64 or 128 bytes");
