@@ -51,18 +51,26 @@ constexpr dtype compute_type(dtype t) { return t == dtype::f64 ? dtype::f64 : dt
 
 constexpr scalar canonical(scalar s) { return is_nan(s) ? nan_of(s.type) : s; }
 
+template <class T, class Hard> constexpr scalar hardware_arithmetic(scalar a, scalar b, scalar c, Hard hard) {
+  using wide = std::conditional_t<std::is_same_v<T, f64>, f64, f32>;
+  return canonical(scalar_of(static_cast<T>(
+      hard(static_cast<wide>(value_of<T>(a)), static_cast<wide>(value_of<T>(b)), static_cast<wide>(value_of<T>(c))))));
+}
+
 /// Runs soft (constant evaluation) or hardware (run time) arithmetic in the compute type, then rounds to the type of a.
 template <class Soft, class Hard>
 constexpr scalar float_arithmetic(scalar a, scalar b, scalar c, Soft soft, Hard hard) {
-  const dtype t = a.type, wide = compute_type(t);
-  a = convert(a, wide);
-  b = convert(b, wide);
-  c = convert(c, wide);
-  scalar r = {wide, 0};
-  if (std::is_constant_evaluated()) r.bits = soft(format_of(wide), a.bits, b.bits, c.bits);
-  else if (wide == dtype::f64) r = scalar_of(hard(value_of<f64>(a), value_of<f64>(b), value_of<f64>(c)));
-  else r = scalar_of(hard(value_of<f32>(a), value_of<f32>(b), value_of<f32>(c)));
-  return canonical(convert(r, t));
+  if (std::is_constant_evaluated()) {
+    const dtype wide = compute_type(a.type);
+    const u64 bits = soft(format_of(wide), convert(a, wide).bits, convert(b, wide).bits, convert(c, wide).bits);
+    return canonical(convert({wide, bits}, a.type));
+  }
+  switch (a.type) {
+  case dtype::f16: return hardware_arithmetic<f16>(a, b, c, hard);
+  case dtype::bf16: return hardware_arithmetic<bf16>(a, b, c, hard);
+  case dtype::f32: return hardware_arithmetic<f32>(a, b, c, hard);
+  default: return hardware_arithmetic<f64>(a, b, c, hard); // the callers have refused every other type
+  }
 }
 
 enum class to_integral { floor, ceil, trunc, half_away };
