@@ -9,8 +9,6 @@ inline constexpr float inf = __builtin_huge_valf();
 
 namespace detail {
 template <class X>
-using element_of = typename read_t<std::remove_cvref_t<X>>::element_type;
-template <class X>
 constexpr extents dims_of() {
   return read_t<std::remove_cvref_t<X>>::dims;
 }

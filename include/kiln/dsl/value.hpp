@@ -174,6 +174,9 @@ constexpr auto unary(A const& a, site at);
 template <class P, class I>
 constexpr auto offset(P const& p, I const& i, bool negative, site at);
 
+template <class X>
+using element_of = typename read_t<std::remove_cvref_t<X>>::element_type;
+
 template <class A, class B>
 constexpr bool types_combine() {
   using X = std::remove_cvref_t<read_t<A>>;
