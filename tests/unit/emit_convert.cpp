@@ -87,9 +87,9 @@ TEST_P(emit_convert, float_to_float) {
   }
 }
 
-// f32 to the 16-bit and 8-bit formats: every 509th of all 2^32 patterns (from a random start), and all ties of bf16.
+// f32 to the 16-bit and 8-bit formats: every 1021st of all 2^32 patterns (from a random start), and all ties of bf16.
 TEST_P(emit_convert, f32_to_narrow_floats_densely) {
-  constexpr uint64_t stride = 509, chunk = 1 << 16;
+  constexpr uint64_t stride = 1021, chunk = 1 << 16;
   for (dtype to : {dtype::bf16, dtype::f16, dtype::f8e4m3, dtype::f8e5m2}) {
     const unsigned lanes = natural(dtype::f32, to);
     const auto f = probe_->compile_conversion(dtype::f32, to, lanes);
@@ -207,7 +207,7 @@ TEST(emit_convert_gpu, every_conversion_is_arithmetic) {
       const std::string ptx = emit::probe::gpu_conversion_assembly(from, to, "nvptx64-nvidia-cuda", "sm_80");
       ASSERT_EQ(ptx.find(".extern"), std::string::npos) << name_of(from) << " to " << name_of(to);
       const std::string isa = emit::probe::gpu_conversion_assembly(from, to, "amdgcn-amd-amdhsa", "gfx1100");
-      ASSERT_EQ(isa.find("s_swappc"), std::string::npos) << name_of(from) << " to " << name_of(to);
+      ASSERT_EQ(isa.find("@gotpcrel"), std::string::npos) << name_of(from) << " to " << name_of(to);
     }
 }
 

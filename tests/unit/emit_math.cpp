@@ -318,13 +318,12 @@ TEST(emit_math_gpu, no_calls_to_libraries) {
   for (const auto& f : functions)
     for (dtype type : {dtype::f32, dtype::f64}) {
       const std::string ptx = emit::probe::gpu_assembly(f.name, type, "nvptx64-nvidia-cuda", "sm_80");
-      EXPECT_NE(ptx.find(".entry probe") != std::string::npos || ptx.find(".func probe") != std::string::npos, false)
-          << f.name;
+      EXPECT_NE(ptx.find("probe("), std::string::npos) << f.name;
       EXPECT_EQ(ptx.find(".extern"), std::string::npos) << f.name << ptx;
+      // What the module itself defines is reached relative to the program counter, everything else through the table.
       const std::string isa = emit::probe::gpu_assembly(f.name, type, "amdgcn-amd-amdhsa", "gfx942");
       EXPECT_NE(isa.find("probe:"), std::string::npos) << f.name;
-      for (const char* call : {"expf", "logf", "sinf", "cosf", "tanhf", "erff"})
-        EXPECT_EQ(isa.find(call), std::string::npos);
+      EXPECT_EQ(isa.find("@gotpcrel"), std::string::npos) << f.name << isa;
     }
 }
 
