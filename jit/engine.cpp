@@ -173,7 +173,10 @@ struct engine::impl {
         {{session.intern("llvm_orc_registerJITLoaderPerfStart"), symbol(&llvm_orc_registerJITLoaderPerfStart)},
          {session.intern("llvm_orc_registerJITLoaderPerfEnd"), symbol(&llvm_orc_registerJITLoaderPerfEnd)},
          {session.intern("llvm_orc_registerJITLoaderPerfImpl"), symbol(&llvm_orc_registerJITLoaderPerfImpl)}})));
-    linker.addPlugin(check(orc::PerfSupportPlugin::Create(session.getExecutorProcessControl(), dylib, true, true)));
+    // No unwind records: LLVM announces each on stderr.
+    linker.addPlugin(
+        check(orc::PerfSupportPlugin::Create(session.getExecutorProcessControl(), dylib, /*EmitDebugInfo=*/true,
+                                             /*EmitUnwindInfo=*/false)));
   }
 
   void define(const std::vector<host_symbol>& symbols) {

@@ -60,6 +60,14 @@ private:
   bool outer_;
 };
 
+// Where abandoned objects stay, for ever: they cannot be taken apart, and leak checkers should know that it is meant.
+void abandon(void* object) {
+  static std::mutex mutex;
+  static auto* const all = new std::vector<void*>;
+  const std::lock_guard lock(mutex);
+  all->push_back(object);
+}
+
 // Collects what LLVM says about a module, instead of its printing to stderr and exiting.
 class diagnostics : public llvm::DiagnosticHandler {
 public:
@@ -83,16 +91,16 @@ std::unique_ptr<llvm::SmallVectorMemoryBuffer> generate(llvm::Module& m, llvm::T
   llvm::SmallVector<char, 0> bytes;
   {
     llvm::raw_svector_ostream os(bytes);
-    // On a fatal error the pass manager is left in pieces, so it is released only when all went well.
     auto passes = std::make_unique<llvm::legacy::PassManager>();
-    llvm::legacy::PassManager& pm = *passes.release();
-    pm.add(new llvm::TargetLibraryInfoWrapperPass(library_info(m.getTargetTriple())));
-    if (machine.addPassesToEmitFile(pm, os, nullptr, type)) {
-      delete &pm;
+    passes->add(new llvm::TargetLibraryInfoWrapperPass(library_info(m.getTargetTriple())));
+    if (machine.addPassesToEmitFile(*passes, os, nullptr, type))
       throw std::runtime_error("the target does not emit this kind of file");
+    try {
+      passes->run(m);
+    } catch (const fatal_error&) {
+      abandon(passes.release()); // it was left in pieces
+      throw;
     }
-    pm.run(m);
-    delete &pm;
   }
   return std::make_unique<llvm::SmallVectorMemoryBuffer>(std::move(bytes), m.getModuleIdentifier(), false);
 }
@@ -135,7 +143,7 @@ private:
       context_.machines.give(spec, std::move(machine));
       return bytes;
     } catch (const fatal_error&) {
-      (void)machine.release();
+      abandon(machine.release());
       throw;
     }
   }

@@ -13,6 +13,9 @@
 #include <unistd.h>
 #include <vector>
 
+// LLVM's frames that a fatal error leaves behind keep the text of their message.
+extern "C" const char* __lsan_default_suppressions() { return "leak:llvm::raw_ostream::write\nleak:llvm::Twine::str"; }
+
 namespace {
 
 using namespace kiln::jit;
