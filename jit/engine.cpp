@@ -66,7 +66,8 @@ public:
 
 private:
   void materialize(std::unique_ptr<orc::MaterializationResponsibility> r) override {
-    job& j = *job_;
+    const std::shared_ptr<job> keep = job_;
+    job& j = *keep;
     const job_scope scope(j);
     try {
       if (j.wanted.cached) {
@@ -250,20 +251,22 @@ struct engine::impl {
   }
 
   void look_up(const std::shared_ptr<job>& j) {
+    for (const job* outer = current_job(); outer != nullptr; outer = outer->outer)
+      if (outer == j.get())
+        throw std::logic_error("kernel '" + j->wanted.symbol + "': its builder asks for the kernel itself");
     auto found = session.lookup({j->dylib}, session.intern(j->link_name));
+    // The session may wake us before the thread that materialises has written its last results.
+    if (found || j->started) j->settled.wait(false, std::memory_order_acquire);
     if (found) {
-      // The job's image is complete before the symbol is; waiters get here through the session's lock.
-      if (j->wanted.target.is_host()) {
-        const std::lock_guard lock(mutex);
-        j->address = found->getAddress().toPtr<void*>();
-      }
+      const std::lock_guard lock(mutex);
+      if (j->ready) return;
+      if (j->wanted.target.is_host()) j->address = found->getAddress().toPtr<void*>();
       j->ready.store(true, std::memory_order_release);
       return;
     }
     std::string text = llvm::toString(found.takeError());
-    const std::exception_ptr failure = j->failure;
     forget(j);
-    if (failure != nullptr) std::rethrow_exception(failure);
+    if (j->failure != nullptr) std::rethrow_exception(j->failure);
     throw compile_error(j->wanted.symbol, std::string(j->wanted.target.name()), "linking", text);
   }
 

@@ -18,7 +18,7 @@ struct job {
   llvm::orc::JITDylib* dylib = nullptr;
   llvm::orc::ResourceTrackerSP tracker;
 
-  // Written by the thread that materialises, before the session tells the waiters.
+  // Written by the thread that materialises, until `settled`.
   std::exception_ptr failure;
   std::string image, entry, notes, ir_before, ir, assembly;
   image_kind kind = image_kind::host_object;
@@ -27,7 +27,10 @@ struct job {
   bool from_cache = false;
   bool has_debug_info = false; ///< host: the object carries DWARF
 
-  std::atomic<bool> ready = false;
+  std::atomic<bool> started = false; ///< materialisation began, so it will settle
+  std::atomic<bool> settled = false; ///< materialisation is over; its results may be read
+  std::atomic<bool> ready = false;   ///< `address` is there as well: the warm path needs nothing else
+  job* outer = nullptr;              ///< the job whose builder asked for this one, on the same thread
   std::atomic<bool> store_pending = false;
   std::chrono::steady_clock::time_point link_start;
 
@@ -45,16 +48,23 @@ struct job {
 /// The job that this thread materialises, or nullptr. Materialisation runs on the thread of a caller, start to end.
 job*& current_job();
 
-/// Makes `j` current; nests, since a builder may compile another kernel.
+/// Makes `j` current until its materialisation is over; nests, since a builder may compile another kernel.
 class job_scope {
 public:
-  explicit job_scope(job& j) : outer_(current_job()) { current_job() = &j; }
-  ~job_scope() { current_job() = outer_; }
+  explicit job_scope(job& j) {
+    j.outer = current_job();
+    j.started = true;
+    current_job() = &j;
+  }
+  ~job_scope() {
+    job& j = *current_job();
+    current_job() = j.outer;
+    j.outer = nullptr;
+    j.settled.store(true, std::memory_order_release);
+    j.settled.notify_all();
+  }
   job_scope(const job_scope&) = delete;
   job_scope& operator=(const job_scope&) = delete;
-
-private:
-  job* outer_;
 };
 
 inline double ms_since(std::chrono::steady_clock::time_point t) {

@@ -357,6 +357,13 @@ TEST(engine_host, a_builder_may_compile_another_kernel) {
   EXPECT_EQ(e.compile(r).as<int()>()(), 7);
 }
 
+TEST(engine_host, a_builder_that_asks_for_its_own_kernel_is_an_error) {
+  engine e;
+  request r = host_request("f", "");
+  r.build = [&](module_builder&) { (void)e.compile(r); };
+  EXPECT_TRUE(contains(message_of(e, r), "'f': its builder asks for the kernel itself"));
+}
+
 TEST(engine_host, removal_frees_the_code) {
   engine e;
   std::string image;
