@@ -1,21 +1,52 @@
 // kernel<"name", Args...>(lambda): records the lambda while the C++ compiler runs, keeps the graph as a constant of the
 // exact size, checks it, and launches it.
+//
+// The headers that hold a kernel's own words are included here one by one, in the order of their dependencies: a compiler
+// prints one "In file included from" line per level, and the user's line has to be among the first six.
 #pragma once
-#include <kiln/dsl/context.hpp>
+#include <kiln/meta/diagnose.hpp>
 #include <kiln/meta/fixed_string.hpp>
+#include <kiln/meta/site.hpp>
+#include <kiln/meta/vec.hpp>
+#include <kiln/dtype/dtype.hpp>
+#include <kiln/dtype/float16.hpp>
+#include <kiln/dtype/float8.hpp>
+#include <kiln/dtype/promote.hpp>
+#include <kiln/graph/graph.hpp>
+#include <kiln/graph/recorder.hpp>
+#include <kiln/dsl/value.hpp>
+#include <kiln/dsl/any.hpp>
+#include <kiln/dsl/math.hpp>
+#include <kiln/dsl/shape.hpp>
+#include <kiln/dsl/local.hpp>
+#include <kiln/dsl/memory.hpp>
+#include <kiln/dsl/control.hpp>
+#include <kiln/dsl/context.hpp>
+#include <kiln/validate/verify.hpp>
 #include <kiln/validate/validate.hpp>
 
 namespace kiln {
 
 namespace detail {
 
+/// What a kernel may take after its context.
+template <class X>
+inline constexpr bool is_parameter = false;
+template <class T>
+inline constexpr bool is_parameter<tile<T>> = true;
+template <class T>
+inline constexpr bool is_parameter<ptr<T>> = true;
+template <class T, int Rank>
+inline constexpr bool is_parameter<array<T, Rank>> = true;
+
 template <class F>
 struct signature {
-  static constexpr bool known = false;
+  static constexpr bool known = false, parameters_known = true;
 };
 template <class L, class... P>
 struct signature<void (L::*)(context&, P...) const> {
   static constexpr bool known = true;
+  static constexpr bool parameters_known = (is_parameter<std::remove_cvref_t<P>> && ...);
   static constexpr int parameters = sizeof...(P);
   template <class X>
   static constexpr X make(recorder& r) {
@@ -46,11 +77,6 @@ private:
     constexpr dtype t = dtype_of<std::remove_const_t<T>>;
     return {&r, add(r, {.kind = node_kind::array, .type = t, .is_const = std::is_const_v<T>, .rank = Rank}, {t, node_kind::array, 0})};
   }
-  template <class X>
-  static constexpr X parameter(std::type_identity<X>, recorder& r) {
-    static_assert(never<X>, "kiln[K-07] a kernel parameter must be ptr<T>, val<T> or array<T, Rank>");
-    return *static_cast<X*>(static_cast<void*>(&r));
-  }
   // Parameters are made left to right on every compiler: a braced list, not call arguments, fixes the order.
   template <class F, class... X>
   static constexpr void run_in_order(F const& f, context& k, recorder& r) {
@@ -74,20 +100,63 @@ constexpr void record_into(recorder& r, attributes const& attrs) {
   signature<decltype(&L::operator())>::run(f, k, r);
 }
 
+/// A line of the user's source.
+struct place {
+  int line = 0;
+  char const* file = "";
+};
+/// Where node i was written, or, for a mistake found after the last node, that one.
+constexpr place place_of(graph_view const& g, int i) {
+  if (i >= g.size()) i = g.size() - 1;
+  if (i < 0) return {};
+  return {g[i].line, g.file(i)};
+}
+
 /// Room for a recording whose size is not known yet.
 template <int Cap>
 struct scratch {
+  static constexpr int most_shapes = 256, most_buffers = 64, most_params = 64, most_strings = 128, most_files = 16;
   node nodes[Cap]{};
   std::int32_t operands[3 * Cap]{};
   std::int64_t attribute_pool[2 * Cap]{};
-  shape shapes[256]{};
-  buffer_info buffers[64]{};
-  param_info params[64]{};
-  char const* strings[128]{};
-  char const* files[16]{};
+  shape shapes[most_shapes]{};
+  buffer_info buffers[most_buffers]{};
+  param_info params[most_params]{};
+  char const* strings[most_strings]{};
+  char const* files[most_files]{};
   int counts[8]{};
   diagnostic error{};
+  place where{};
   bool fits = false;
+
+  /// Errors: K-11 more of something than there is room for.
+  static constexpr void check_capacity(recorder const& r, diagnostic& error) {
+    auto fail = [&](int node, int n, char const* what, int most, char const* instead) {
+      error.node = node;
+      message(error) << "kiln[K-11] " << n << what << "; a kernel has room for " << most << ": " << instead;
+    };
+    int const n = r.nodes.size();
+    auto first = [&](auto holds) {
+      int i = 0;
+      while (i + 1 < n && !holds(r.nodes[i])) ++i;
+      return i;
+    };
+    if (r.params.size() > most_params)
+      fail(r.params[most_params].node, r.params.size(), " parameters", most_params, "pass a ptr to a table of the rest");
+    else if (r.buffers.size() > most_buffers)
+      fail(r.buffers[most_buffers].node, r.buffers.size(), " local buffers", most_buffers, "give one local_alloc several slots");
+    else if (r.strings.size() > most_strings)
+      fail(first([&](node const& x) {
+             return (x.code == op::device_assert || x.code == op::device_print) && r.attribute_pool[x.attributes] >= most_strings;
+           }),
+           r.strings.size(), " names and texts", most_strings, "leave out some asserts, prints or buffer names");
+    else if (r.files.size() > most_files)
+      fail(first([](node const& x) { return x.file >= most_files; }), r.files.size(), " source files", most_files,
+           "define the device functions of one kernel in fewer files");
+    else if (r.shapes.size() > most_shapes)
+      fail(first([](node const& x) { return x.shape >= most_shapes; }), r.shapes.size(), " different tile shapes", most_shapes,
+           "split the kernel");
+  }
 };
 
 template <class L, attributes Attrs, int Cap>
@@ -95,7 +164,14 @@ consteval auto record() {
   scratch<Cap> s;
   recorder r;
   record_into<L>(r, Attrs);
-  s.error = r.error.ok() ? validate(r.view()) : r.error;
+  s.error = r.error;
+  if (s.error.ok()) scratch<Cap>::check_capacity(r, s.error);
+  s.where = place_of(r.view(), s.error.node);
+  if (!s.error.ok()) { // nobody reads the graph
+    s.counts[3] = 1;
+    s.fits = true;
+    return s;
+  }
   int const counts[8]{r.nodes.size(), r.operand_pool.size(), r.attribute_pool.size(), r.shapes.size(),
                       r.buffers.size(), r.params.size(), r.strings.size(), r.files.size()};
   for (int i = 0; i < 8; ++i) s.counts[i] = counts[i];
@@ -146,10 +222,11 @@ consteval auto shrink() {
   }
 }
 
-template <class L, attributes Attrs, int Cap>
-consteval diagnostic recording_error() {
-  return recorded<L, Attrs, Cap>::value.error;
-}
+/// What is wrong with a kernel, and where.
+struct verdict {
+  diagnostic error{};
+  place where{};
+};
 
 /// A message as a template argument, at its exact length.
 template <int N>
@@ -158,10 +235,21 @@ struct message_text {
   constexpr std::size_t size() const { return N; }
   constexpr char const* data() const { return text; }
 };
-template <auto const& Error>
+/// "file.cpp:12: kiln[...] ...": the place stands in the text, since a compiler's own mention of the statement comes only
+/// in the backtrace of the replay, further down.
+template <auto const& Verdict>
 consteval auto text_of() {
-  message_text<Error.length> t;
-  for (int i = 0; i < Error.length; ++i) t.text[i] = Error.text[i];
+  constexpr auto digits = [] {
+    diagnostic d;
+    if (Verdict.where.line > 0) message(d) << ":" << Verdict.where.line << ": ";
+    return d;
+  }();
+  constexpr int path = Verdict.where.line > 0 ? static_cast<int>(std::string_view(Verdict.where.file).size()) : 0;
+  message_text<path + digits.length + Verdict.error.length> t;
+  int n = 0;
+  for (int i = 0; i < path; ++i) t.text[n++] = Verdict.where.file[i];
+  for (int i = 0; i < digits.length; ++i) t.text[n++] = digits.text[i];
+  for (int i = 0; i < Verdict.error.length; ++i) t.text[n++] = Verdict.error.text[i];
   return t;
 }
 template <auto Text>
@@ -199,15 +287,24 @@ class kernel_t {
     g.name = Name.view();
     return g;
   }();
-  static constexpr diagnostic error_ = detail::recording_error<L, Attrs, capacity>();
+  // Each stage of checking is a member of its own, and so has a compiler's whole step limit for itself.
+  static constexpr detail::verdict recording_{detail::recorded<L, Attrs, capacity>::value.error, detail::recorded<L, Attrs, capacity>::value.where};
+  static constexpr detail::verdict verdict_ = [] {
+    if constexpr (recording_.error.ok()) {
+      diagnostic d = validate(graph_.view());
+      return detail::verdict{d, detail::place_of(graph_.view(), d.node)};
+    } else {
+      return recording_;
+    }
+  }();
 
 public:
   static constexpr std::string_view name = Name.view();
   static constexpr kiln::attributes attributes = Attrs;
   /// No rule is broken. For filtering configurations, and `static_assert(my_kernel.ok)`.
-  static constexpr bool ok = error_.ok();
+  static constexpr bool ok = verdict_.error.ok();
   /// The broken rule's message; empty when ok.
-  static constexpr std::string_view message() { return {error_.text, static_cast<std::size_t>(error_.length)}; }
+  static constexpr std::string_view message() { return {verdict_.error.text, static_cast<std::size_t>(verdict_.error.length)}; }
   /// The recorded graph.
   static constexpr graph_view graph() { return graph_.view(); }
 
@@ -217,15 +314,15 @@ public:
 #if defined(__clang__)
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wc++26-extensions"
-      static_assert(ok, detail::text_of<error_>());
+      static_assert(ok, detail::text_of<verdict_>());
 #pragma clang diagnostic pop
 #else
-      detail::kernel_rejected<detail::text_of<error_>()>();
+      detail::kernel_rejected<detail::text_of<verdict_>()>();
 #endif
       constexpr int replay = [] {
         recorder r;
         r.replay = true;
-        r.stop_at = error_.node;
+        r.stop_at = verdict_.error.node;
         detail::record_into<L>(r, Attrs);
         return 0;
       }();
@@ -236,29 +333,55 @@ public:
 
 namespace detail {
 struct no_grid {};
-template <fixed_string Name, auto... Args, class L, class Grid>
-constexpr auto make_kernel(L, Grid) {
-  static_assert(std::is_empty_v<L> && std::is_default_constructible_v<L>,
-                "kiln[K-08] a kernel lambda cannot capture; pass values as parameters (val<T>) or template arguments");
-  static_assert(requires { &L::operator(); }, "kiln[K-09] a kernel lambda needs concrete parameter types: context&, then ptr<T>, val<T>, array<T, Rank>");
-  if constexpr (requires { &L::operator(); }) {
-    static_assert(signature<decltype(&L::operator())>::known,
-                  "kiln[K-09] a kernel lambda is void (context& k, ptr<T>..., val<T>..., array<T, Rank>...), not mutable");
-  }
-  return kernel_t<L, Name, attributes_in<Args...>(), Grid>{};
+/// Stands for a kernel whose lambda was refused.
+struct no_kernel {
+  static constexpr bool ok = false;
+  static constexpr void check() {}
+};
+template <class L>
+inline constexpr bool captures = !(std::is_empty_v<L> && std::is_default_constructible_v<L>);
+template <class L>
+constexpr bool has_signature() {
+  if constexpr (requires { &L::operator(); })
+    return signature<decltype(&L::operator())>::known;
+  else
+    return false;
 }
+template <class L>
+constexpr bool has_parameters() {
+  if constexpr (has_signature<L>())
+    return signature<decltype(&L::operator())>::parameters_known;
+  else
+    return true;
+}
+template <class L>
+inline constexpr bool is_kernel_lambda = !captures<L> && has_signature<L>() && has_parameters<L>();
 } // namespace detail
 
 /// Makes a kernel from a lambda without captures. `Args`: optionally `attributes{...}` first, then the values that the
 /// kernel's code depends on (tile sizes); they are part of its type.
+/// Errors: K-07 a parameter's type, K-08 captures, K-09 the lambda's signature.
+// The checks stand here, not in a function below, so that the user's line is the next one in a compiler's output.
 template <fixed_string Name, auto... Args, class L>
-constexpr auto kernel(L f) {
-  return detail::make_kernel<Name, Args...>(f, detail::no_grid{});
+constexpr auto kernel(L) {
+  static_assert(!detail::captures<L>, "kiln[K-08] a kernel lambda cannot capture; pass values as parameters (val<T>) or template arguments");
+  static_assert(detail::has_signature<L>(), "kiln[K-09] a kernel lambda is void (context& k, ptr<T>, val<T>, array<T, Rank>...): concrete parameter types, no result, not mutable");
+  static_assert(detail::has_parameters<L>(), "kiln[K-07] a kernel parameter must be ptr<T>, val<T> or array<T, Rank>");
+  if constexpr (detail::is_kernel_lambda<L>)
+    return kernel_t<L, Name, detail::attributes_in<Args...>(), detail::no_grid>{};
+  else
+    return detail::no_kernel{};
 }
 /// The same with a function from problem sizes to the grid, for `my_kernel.grid(m, n)`.
 template <fixed_string Name, auto... Args, class L, class Grid>
-constexpr auto kernel(L f, Grid g) {
-  return detail::make_kernel<Name, Args...>(f, g);
+constexpr auto kernel(L, Grid) {
+  static_assert(!detail::captures<L>, "kiln[K-08] a kernel lambda cannot capture; pass values as parameters (val<T>) or template arguments");
+  static_assert(detail::has_signature<L>(), "kiln[K-09] a kernel lambda is void (context& k, ptr<T>, val<T>, array<T, Rank>...): concrete parameter types, no result, not mutable");
+  static_assert(detail::has_parameters<L>(), "kiln[K-07] a kernel parameter must be ptr<T>, val<T> or array<T, Rank>");
+  if constexpr (detail::is_kernel_lambda<L>)
+    return kernel_t<L, Name, detail::attributes_in<Args...>(), Grid>{};
+  else
+    return detail::no_kernel{};
 }
 
 } // namespace kiln

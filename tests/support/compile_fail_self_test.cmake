@@ -45,5 +45,7 @@ check_spoiled(twice "prints the expected text 2 times" "checked<2> value;" "chec
 check_spoiled(no_expectation "needs at least one" "// expect-error:" "// note:")
 check_spoiled(no_line "needs at least one" "// expect-line" "")
 check_spoiled(no_twin "needs a good twin" "#ifdef TWIN" "#if defined(TWIN)")
+check_spoiled(case_without_line "needs at least one" "// expect-error:" "// case: first\n// expect-line\n// case: second\n// expect-error:")
+check_spoiled(same_case "two cases called first" "// expect-error:" "// case: first\n// case: first\n// expect-error:")
 check_spoiled(two_lines "more than one expect-line" "#endif" "int unrelated; // expect-line\n#endif")
 check_spoiled(other_line "is not among the first six lines" " // expect-line" "\nint unrelated; // expect-line")

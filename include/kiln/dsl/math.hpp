@@ -23,9 +23,9 @@ struct math_options {
 
 #define KILN_DETAIL_FUNCTION(name, summary)                                                                            \
   template <tile_like X>                                                                                               \
-  constexpr auto name(X const& x, math_options o = {}, site at = {}) {                                                 \
-    static_assert(detail::computes<X>,                                                                                 \
-                  "kiln[T-06] " #name " needs f16, bf16, f32 or f64 elements; cast<f32>(...) the operand first");      \
+  constexpr auto name(X const& x, math_options o = {}, site at = {})                                                   \
+    KILN_DETAIL_REFUSE("kiln[T-06] " #name " needs f16, bf16, f32 or f64 elements; cast<f32>(...) the operand first", detail::computes<X>) { \
+    KILN_DETAIL_CHECK("kiln[T-06] " #name " needs f16, bf16, f32 or f64 elements; cast<f32>(...) the operand first", detail::computes<X>) \
     auto v = detail::read(x, at);                                                                                      \
     recorder& r = *v.recorder_;                                                                                        \
     node const n = r.nodes[v.node_];                                                                                   \

@@ -220,17 +220,21 @@ constexpr bool atomic_value_ok() {
   else
     return std::same_as<typename P::value_type, element_of<V>> && broadcast(read_t<V>::dims, P::dims) == P::dims;
 }
+template <class A>
+inline constexpr bool to_const = std::is_const_v<typename read_t<A>::element_type>;
+template <atomic_op O, class A>
+inline constexpr bool atomic_type_ok = atomic_accepts(O, dtype_of<typename read_t<A>::value_type>);
 } // namespace detail
 
 #define KILN_DETAIL_ATOMIC(name, code)                                                                                 \
   template <pointer_like A, operand V>                                                                                 \
-  constexpr auto name(A const& address, V const& value, atomic_options o = {}, site at = {}) {                         \
-    using P = detail::read_t<A>;                                                                                       \
-    static_assert(!std::is_const_v<typename P::element_type>, "kiln[T-14] " #name " through a pointer to const; declare the parameter ptr<T>"); \
-    static_assert(detail::atomic_accepts(atomic_op::code, dtype_of<typename P::value_type>),                           \
-                  "kiln[T-06] " #name " does not accept the element type; see the table of atomics in docs/operations.md"); \
-    static_assert(detail::atomic_value_ok<A, V>(),                                                                     \
-                  "kiln[T-04] the operand's element type or shape differs from the pointer's; cast<T>(...) or broadcast it"); \
+  constexpr auto name(A const& address, V const& value, atomic_options o = {}, site at = {})                           \
+    KILN_DETAIL_REFUSE("kiln[T-14] " #name " through a pointer to const; declare the parameter ptr<T>", !detail::to_const<A>) \
+    KILN_DETAIL_REFUSE("kiln[T-06] " #name " does not accept the element type; see the table of atomics in docs/operations.md", detail::atomic_type_ok<atomic_op::code, A>) \
+    KILN_DETAIL_REFUSE("kiln[T-04] the operand's element type or shape differs from the pointer's; cast<T>(...) or broadcast it", detail::atomic_value_ok<A, V>()) { \
+    KILN_DETAIL_CHECK("kiln[T-14] " #name " through a pointer to const; declare the parameter ptr<T>", !detail::to_const<A>) \
+    KILN_DETAIL_CHECK("kiln[T-06] " #name " does not accept the element type; see the table of atomics in docs/operations.md", detail::atomic_type_ok<atomic_op::code, A>) \
+    KILN_DETAIL_CHECK("kiln[T-04] the operand's element type or shape differs from the pointer's; cast<T>(...) or broadcast it", detail::atomic_value_ok<A, V>()) \
     if constexpr (detail::atomic_value_ok<A, V>()) return detail::atomic<atomic_op::code>(address, value, o, at);      \
   }
 /// Atomic read-modify-write of every addressed element; the old values. Element types: add: 32- and 64-bit integers, f16,

@@ -4,6 +4,7 @@
 #include <kiln/dtype/convert.hpp>
 #include <kiln/dtype/promote.hpp>
 #include <kiln/graph/recorder.hpp>
+#include <kiln/meta/diagnose.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -235,29 +236,43 @@ constexpr bool operation_accepts() {
     return true; // reported as types that do not combine
 }
 
-// The checks stand in the operator itself, so that the user's line is the next one in the compiler's output.
-#define KILN_DETAIL_CHECK_BINARY(A, B, code)                                                                           \
-  static_assert(detail::types_combine<A, B>(),                                                                         \
-                "kiln[T-04] the operands' element types do not combine; cast<T>(...) one of them");                    \
-  static_assert(detail::shapes_combine<A, B>(),                                                                        \
-                "kiln[T-05] the operands' shapes do not broadcast: aligned at the last axis, extents must be equal or 1"); \
-  static_assert(detail::operation_accepts<op::code, A, B>(),                                                           \
-                "kiln[T-06] this operation does not accept the element type; cast<T>(...) the operands first");
+template <op O, class A>
+constexpr bool operand_accepts() {
+  return accepts(O, dtype_of<typename read_t<A>::element_type>);
+}
+template <class A>
+constexpr bool is_b1() {
+  return is_bool(dtype_of<typename read_t<A>::element_type>);
+}
 
+// The checks belong to the operator itself, so that the user's line is the next one in the compiler's output.
+#define KILN_DETAIL_TEXT_TYPES "kiln[T-04] the operands' element types do not combine; cast<T>(...) one of them"
+#define KILN_DETAIL_TEXT_SHAPES "kiln[T-05] the operands' shapes do not broadcast: aligned at the last axis, extents must be equal or 1"
+#define KILN_DETAIL_TEXT_ACCEPTS "kiln[T-06] this operation does not accept the element type; cast<T>(...) the operands first"
+#define KILN_DETAIL_REFUSE_BINARY(A, B, code)                                                                          \
+  KILN_DETAIL_REFUSE(KILN_DETAIL_TEXT_TYPES, detail::types_combine<A, B>())                                            \
+  KILN_DETAIL_REFUSE(KILN_DETAIL_TEXT_SHAPES, detail::shapes_combine<A, B>())                                          \
+  KILN_DETAIL_REFUSE(KILN_DETAIL_TEXT_ACCEPTS, detail::operation_accepts<op::code, A, B>())
+#define KILN_DETAIL_CHECK_BINARY(A, B, code)                                                                           \
+  KILN_DETAIL_CHECK(KILN_DETAIL_TEXT_TYPES, detail::types_combine<A, B>())                                             \
+  KILN_DETAIL_CHECK(KILN_DETAIL_TEXT_SHAPES, detail::shapes_combine<A, B>())                                           \
+  KILN_DETAIL_CHECK(KILN_DETAIL_TEXT_ACCEPTS, detail::operation_accepts<op::code, A, B>())
+
+// The body of an operator, with the attribute in front of it.
 #define KILN_DETAIL_BINARY_AS(symbol, code, L, R, l, r, at)                                                            \
-  KILN_DETAIL_CHECK_BINARY(L, R, code)                                                                                 \
-  if constexpr (types_combine<L, R>() && shapes_combine<L, R>() && operation_accepts<op::code, L, R>())                \
-    return binary<op::code>(l, r, at);
+  KILN_DETAIL_REFUSE_BINARY(L, R, code) {                                                                              \
+    KILN_DETAIL_CHECK_BINARY(L, R, code)                                                                               \
+    if constexpr (types_combine<L, R>() && shapes_combine<L, R>() && operation_accepts<op::code, L, R>())              \
+      return binary<op::code>(l, r, at);                                                                               \
+  }
 
 #define KILN_DETAIL_BINARY(symbol, code)                                                                               \
   template <operand R>                                                                                                 \
-  friend constexpr auto operator symbol(located<Self> l, R const& r) {                                                 \
+  friend constexpr auto operator symbol(located<Self> l, R const& r)                                                   \
     KILN_DETAIL_BINARY_AS(symbol, code, Self, R, l.value, r, l.at)                                                     \
-  }                                                                                                                    \
   template <literal L>                                                                                                 \
-  friend constexpr auto operator symbol(L const& l, located<Self> r) {                                                 \
-    KILN_DETAIL_BINARY_AS(symbol, code, L, Self, l, r.value, r.at)                                                     \
-  }
+  friend constexpr auto operator symbol(L const& l, located<Self> r)                                                   \
+    KILN_DETAIL_BINARY_AS(symbol, code, L, Self, l, r.value, r.at)
 // == and != are looked up in both orders by the language, so a mixed pair must find exactly one class responsible.
 #define KILN_DETAIL_EQUALITY(symbol, code)                                                                             \
   friend constexpr auto operator symbol(located<Self> l, located<Self> r) {                                            \
@@ -265,33 +280,33 @@ constexpr bool operation_accepts() {
   }                                                                                                                    \
   template <tile_like R>                                                                                               \
     requires(ordered_before<R, Self>())                                                                                \
-  friend constexpr auto operator symbol(located<Self> l, R const& r) {                                                 \
+  friend constexpr auto operator symbol(located<Self> l, R const& r)                                                   \
     KILN_DETAIL_BINARY_AS(symbol, code, Self, R, l.value, r, l.at)                                                     \
-  }                                                                                                                    \
   template <tile_like L>                                                                                               \
     requires(ordered_before<L, Self>())                                                                                \
-  friend constexpr auto operator symbol(L const& l, located<Self> r) {                                                 \
+  friend constexpr auto operator symbol(L const& l, located<Self> r)                                                   \
     KILN_DETAIL_BINARY_AS(symbol, code, L, Self, l, r.value, r.at)                                                     \
-  }                                                                                                                    \
   template <literal R>                                                                                                 \
-  friend constexpr auto operator symbol(located<Self> l, R const& r) {                                                 \
+  friend constexpr auto operator symbol(located<Self> l, R const& r)                                                   \
     KILN_DETAIL_BINARY_AS(symbol, code, Self, R, l.value, r, l.at)                                                     \
-  }                                                                                                                    \
   template <literal L>                                                                                                 \
-  friend constexpr auto operator symbol(L const& l, located<Self> r) {                                                 \
-    KILN_DETAIL_BINARY_AS(symbol, code, L, Self, l, r.value, r.at)                                                     \
-  }
+  friend constexpr auto operator symbol(L const& l, located<Self> r)                                                   \
+    KILN_DETAIL_BINARY_AS(symbol, code, L, Self, l, r.value, r.at)
+// `X` is Self; a template parameter, because Self is not complete where the friend is declared.
 #define KILN_DETAIL_LOGICAL(symbol, code)                                                                              \
-  template <operand R>                                                                                                 \
-  friend constexpr auto operator symbol(located<Self> l, R const& r) {                                                 \
-    static_assert(is_bool(dtype_of<typename read_t<Self>::element_type>),                                              \
-                  "kiln[T-03] && and || need b1 operands; compare first, or use & and | for bits");                    \
-    KILN_DETAIL_BINARY_AS(symbol, code, Self, R, l.value, r, l.at)                                                     \
+  template <operand R, class X = Self>                                                                                 \
+  friend constexpr auto operator symbol(located<Self> l, R const& r)                                                   \
+    KILN_DETAIL_REFUSE("kiln[T-03] && and || need b1 operands; compare first, or use & and | for bits", is_b1<X>())    \
+    KILN_DETAIL_REFUSE_BINARY(X, R, code) {                                                                            \
+    KILN_DETAIL_CHECK("kiln[T-03] && and || need b1 operands; compare first, or use & and | for bits", is_b1<X>())     \
+    KILN_DETAIL_CHECK_BINARY(X, R, code)                                                                               \
+    if constexpr (is_b1<X>() && types_combine<X, R>() && shapes_combine<X, R>() && operation_accepts<op::code, X, R>()) \
+      return binary<op::code>(l.value, r, l.at);                                                                       \
   }
-#define KILN_DETAIL_UNARY(symbol, code, condition, text)                                                               \
-  friend constexpr auto operator symbol(located<Self> x) {                                                             \
-    constexpr dtype type = dtype_of<typename read_t<Self>::element_type>;                                              \
-    static_assert(condition, text);                                                                                    \
+#define KILN_DETAIL_UNARY(symbol, code, text)                                                                          \
+  template <class X = Self>                                                                                            \
+  friend constexpr auto operator symbol(located<Self> x) KILN_DETAIL_REFUSE(text, operand_accepts<op::code, X>()) {    \
+    KILN_DETAIL_CHECK(text, operand_accepts<op::code, X>())                                                            \
     return unary<op::code>(x.value, x.at);                                                                             \
   }
 
@@ -316,8 +331,8 @@ struct operators {
   KILN_DETAIL_EQUALITY(!=, ne)
   KILN_DETAIL_LOGICAL(&&, bit_and) // both sides are always evaluated
   KILN_DETAIL_LOGICAL(||, bit_or)
-  KILN_DETAIL_UNARY(-, neg, is_arithmetic(type), "kiln[T-06] unary - needs an integer or floating type; cast<T>(...) first")
-  KILN_DETAIL_UNARY(~, bit_not, is_int(type) || is_bool(type), "kiln[T-06] ~ needs an integer or b1 type; bitcast<T>(...) first")
+  KILN_DETAIL_UNARY(-, neg, "kiln[T-06] unary - needs an integer or floating type; cast<T>(...) first")
+  KILN_DETAIL_UNARY(~, bit_not, "kiln[T-06] ~ needs an integer or b1 type; bitcast<T>(...) first")
   // An exact match, since conversion to located<Self> would be ambiguous with the explicit conversion to bool.
   template <std::same_as<Self> X>
   friend constexpr auto operator!(X const& x) {
@@ -383,10 +398,26 @@ public:
   int node_;           ///< for the library
 };
 
-#define KILN_DETAIL_CHECK_OFFSET(I)                                                                                    \
-  static_assert(integral<I>(), "kiln[T-07] a pointer moves by integers; cast<i32> or cast<i64> the offset");           \
-  static_assert(detail::shapes_combine<pointers, I>(),                                                                 \
-                "kiln[T-05] the shapes of pointer and offset do not broadcast: aligned at the last axis, extents must be equal or 1");
+namespace detail {
+template <class I>
+constexpr bool is_offset() {
+  if constexpr (literal<I>)
+    return std::is_integral_v<I> && !std::same_as<I, bool>;
+  else
+    return is_int(dtype_of<typename read_t<I>::element_type>);
+}
+} // namespace detail
+
+#define KILN_DETAIL_TEXT_OFFSET_TYPE "kiln[T-07] a pointer moves by integers; cast<i32> or cast<i64> the offset"
+#define KILN_DETAIL_TEXT_OFFSET_SHAPE                                                                                  \
+  "kiln[T-05] the shapes of pointer and offset do not broadcast: aligned at the last axis, extents must be equal or 1"
+#define KILN_DETAIL_OFFSET(l, r, negative, at)                                                                         \
+  KILN_DETAIL_REFUSE(KILN_DETAIL_TEXT_OFFSET_TYPE, detail::is_offset<I>())                                             \
+  KILN_DETAIL_REFUSE(KILN_DETAIL_TEXT_OFFSET_SHAPE, detail::shapes_combine<pointers, I>()) {                           \
+    KILN_DETAIL_CHECK(KILN_DETAIL_TEXT_OFFSET_TYPE, detail::is_offset<I>())                                            \
+    KILN_DETAIL_CHECK(KILN_DETAIL_TEXT_OFFSET_SHAPE, detail::shapes_combine<pointers, I>())                            \
+    if constexpr (detail::is_offset<I>() && detail::shapes_combine<pointers, I>()) return detail::offset(l, r, negative, at); \
+  }
 
 /// A pointer, or a tile of pointers, to `T` in global memory. Made from a parameter by adding element offsets.
 template <class T, int... D>
@@ -412,38 +443,16 @@ public:
 
   /// Moves by whole elements. Shapes: broadcast of both. An i32 offset is widened before it is scaled.
   template <operand I>
-  friend constexpr auto operator+(located<pointers> p, I const& i) {
-    KILN_DETAIL_CHECK_OFFSET(I)
-    if constexpr (offset_ok<I>()) return detail::offset(p.value, i, false, p.at);
-  }
+  friend constexpr auto operator+(located<pointers> p, I const& i) KILN_DETAIL_OFFSET(p.value, i, false, p.at)
   template <operand I>
-  friend constexpr auto operator+(I const& i, located<pointers> p) {
-    KILN_DETAIL_CHECK_OFFSET(I)
-    if constexpr (offset_ok<I>()) return detail::offset(p.value, i, false, p.at);
-  }
+  friend constexpr auto operator+(I const& i, located<pointers> p) KILN_DETAIL_OFFSET(p.value, i, false, p.at)
   template <operand I>
-  friend constexpr auto operator-(located<pointers> p, I const& i) {
-    KILN_DETAIL_CHECK_OFFSET(I)
-    if constexpr (offset_ok<I>()) return detail::offset(p.value, i, true, p.at);
-  }
+  friend constexpr auto operator-(located<pointers> p, I const& i) KILN_DETAIL_OFFSET(p.value, i, true, p.at)
 
   recorder* recorder_; ///< for the library
   int node_;           ///< for the library
-
-private:
-  template <class I>
-  static constexpr bool integral() {
-    if constexpr (literal<I>)
-      return std::is_integral_v<I> && !std::same_as<I, bool>;
-    else
-      return is_int(dtype_of<typename detail::read_t<I>::element_type>);
-  }
-  template <class I>
-  static constexpr bool offset_ok() {
-    return integral<I>() && detail::shapes_combine<pointers, I>();
-  }
 };
-#undef KILN_DETAIL_CHECK_OFFSET
+#undef KILN_DETAIL_OFFSET
 
 template <class V>
 struct located<var<V>> {
@@ -466,17 +475,36 @@ struct assigned {
   constexpr assigned(S s, site w = {}) : bits(literal_bits<typename V::element_type>(s)), at(w) {}
 };
 struct no_operators {};
+template <class A, class B>
+constexpr extents common_extents();
 } // namespace detail
 
+namespace detail {
+template <op O, class A, class B>
+constexpr bool computes_binary() {
+  return types_combine<A, B>() && shapes_combine<A, B>() && operation_accepts<O, A, B>();
+}
+/// `a op b` has a's type; true when it has none, which is reported as such.
+template <op O, class A, class B>
+constexpr bool keeps_type() {
+  if constexpr (computes_binary<O, A, B>())
+    return std::same_as<common_t<A, B>, typename read_t<A>::element_type> && common_extents<A, B>() == read_t<A>::dims;
+  else
+    return true;
+}
+} // namespace detail
+
+#define KILN_DETAIL_TEXT_COMPOUND                                                                                      \
+  "kiln[K-04] the var holds another element type or shape than the result; cast<T>(...) or reduce it"
 #define KILN_DETAIL_COMPOUND(symbol, code)                                                                             \
   template <operand R>                                                                                                 \
-  friend constexpr var const& operator symbol##=(located<var> l, R const& r) {                                         \
+  friend constexpr var const& operator symbol##=(located<var> l, R const& r) KILN_DETAIL_REFUSE_BINARY(var, R, code)   \
+    KILN_DETAIL_REFUSE(KILN_DETAIL_TEXT_COMPOUND, detail::keeps_type<op::code, var, R>()) {                            \
     KILN_DETAIL_CHECK_BINARY(var, R, code)                                                                             \
-    if constexpr (detail::types_combine<var, R>() && detail::shapes_combine<var, R>()) {                               \
+    KILN_DETAIL_CHECK(KILN_DETAIL_TEXT_COMPOUND, detail::keeps_type<op::code, var, R>())                               \
+    if constexpr (detail::computes_binary<op::code, var, R>() && detail::keeps_type<op::code, var, R>()) {             \
       auto v = detail::binary<op::code>(l.value, r, l.at);                                                             \
-      static_assert(std::same_as<decltype(v), V>,                                                                      \
-                    "kiln[K-04] the var holds another element type or shape than the result; cast<T>(...) or reduce it"); \
-      if constexpr (std::same_as<decltype(v), V>) l.value.set(v.node_, l.at);                                          \
+      l.value.set(v.node_, l.at);                                                                                      \
     }                                                                                                                  \
     return l.value;                                                                                                    \
   }
