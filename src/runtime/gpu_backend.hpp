@@ -1,0 +1,120 @@
+// A GPU context as a backend: memory, streams and events as backend.hpp has them, and what only GPUs need: modules,
+// functions, launches, and CUDA's linker from PTX to machine code.
+#pragma once
+
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/runtime/backend.hpp"
+#include "src/runtime/gpu_driver.hpp"
+
+namespace kiln::detail {
+
+/// How a function is launched. Units: CTAs, threads, bytes.
+struct gpu_launch {
+  unsigned grid[3] = {1, 1, 1};
+  unsigned threads = 128;
+  unsigned cluster[3] = {1, 1, 1}; // CUDA only
+  unsigned shared_bytes = 0;       // dynamic
+};
+
+/// What the driver says about a loaded function.
+struct gpu_function_info {
+  int registers = 0;
+  int spill_bytes = 0; // local memory of one thread
+  int static_shared_bytes = 0;
+  int max_threads = 0;
+};
+
+class KILN_INTERNAL_API gpu_backend final : public backend {
+public:
+  /// `context` is null for the device's primary context (CUDA), which is then retained when it is first needed.
+  gpu_backend(gpu_driver const& driver, device_record record, int device, void* context);
+
+  gpu_driver const& driver() const { return driver_; }
+  /// True if `candidate` is this backend's context.
+  bool owns_context(void* candidate) { return context() == candidate; }
+
+  void* allocate(std::size_t bytes, void* stream) override;
+  void release(void* memory, std::size_t bytes, void* stream) noexcept override;
+  void upload(void* target, void const* source, std::size_t bytes, void* stream) override;
+  void download(void* target, void const* source, std::size_t bytes, void* stream) override;
+  void copy(void* target, void const* source, std::size_t bytes, void* stream) override;
+  void fill(void* target, u64 pattern, int pattern_bytes, std::size_t count, void* stream) override;
+  void* create_stream() override;
+  void destroy_stream(void* stream) noexcept override;
+  void synchronize(void* stream) override;
+  void* create_event() override;
+  void destroy_event(void* event) noexcept override;
+  void record_event(void* event, void* stream) override;
+  void wait_event(void* stream, void* event) override;
+  bool event_done(void* event) override;
+  void synchronize_event(void* event) override;
+  double seconds_between(void* begin, void* end) override;
+
+  /// Loads a cubin, PTX text (null-terminated) or an AMD code object. Works while a stream is captured.
+  /// Errors: driver_error; for images that the driver has to compile, with the compiler's log.
+  void* load_module(std::span<std::byte const> image);
+  void unload_module(void* module) noexcept;
+  /// Errors: driver_error if the module has no such function.
+  void* find_function(void* module, std::string const& name);
+  gpu_function_info describe(void* function);
+  /// Allows more dynamic shared memory than the driver's default. Errors: driver_error over the device's limit.
+  void allow_shared(void* function, unsigned bytes);
+  /// Allows clusters of more than 8 CTAs.
+  void allow_large_clusters(void* function);
+  /// CTAs of this size that fit one multiprocessor.
+  int occupancy(void* function, int threads, unsigned shared_bytes);
+
+  /// Starts `function` with `arguments`, a block of 8-byte slots. Allocates nothing, takes no lock.
+  void launch(void* function, gpu_launch const& shape, void const* arguments, std::size_t argument_bytes, void* stream);
+
+  bool is_capturing(void* stream);
+
+  struct linked {
+    std::vector<std::byte> image;
+    std::string log; // registers, spills and warnings, as the assembler words them
+  };
+  /// PTX to the machine code of this device, through the driver (CUDA only). Errors: kiln::error with the assembler's
+  /// log.
+  linked link_ptx(std::string_view ptx, bool line_info);
+
+  /// Where a pointer points, as far as the driver knows it.
+  struct pointer_place {
+    bool known = false; // to the driver
+    bool on_device = false;
+    int device = -1;       // ordinal
+    void* start = nullptr; // of the allocation
+    std::size_t bytes = 0;
+  };
+  pointer_place place_of(void const* pointer);
+
+private:
+  class current; // makes this context the thread's own while it lives
+
+  void* context();
+  void* pool();
+
+  gpu_driver const& driver_;
+  int const device_;
+  void* context_;
+  std::once_flag context_once_;
+  bool pools_supported_ = false;
+  void* pool_ = nullptr;
+  std::once_flag pool_once_;
+};
+
+/// The devices of a kind in the driver's order. A device that kiln has no target for has no backend but a reason.
+struct gpu_entry {
+  gpu_backend* backend = nullptr;
+  std::string why;
+};
+std::vector<gpu_entry> const& gpu_devices(device_kind kind);
+
+/// The backend of the context that a stream of the program's belongs to. Errors: kiln::error.
+backend& backend_of_stream(device_kind kind, void* native);
+
+} // namespace kiln::detail

@@ -1,0 +1,95 @@
+// Streams and events: handles around what a backend makes.
+#include "kiln/runtime/stream.hpp"
+
+#include "kiln/runtime/error.hpp"
+#include "src/runtime/backend.hpp"
+#include "src/runtime/gpu_backend.hpp"
+
+namespace kiln {
+
+namespace detail {
+
+backend::backend(device_record record)
+    : record_(std::move(record)), default_stream_(std::make_shared<stream_state>(*this, nullptr, false)) {}
+backend::~backend() = default;
+
+stream_state::~stream_state() {
+  if (destroy) owner->destroy_stream(native);
+}
+
+void stream_state::fail(std::exception_ptr failure) noexcept {
+  std::lock_guard lock(guard_);
+  if (!failure_) failure_ = std::move(failure);
+  failed_.store(true, std::memory_order_release);
+}
+
+void stream_state::throw_failure() {
+  if (!failed_.load(std::memory_order_acquire)) return;
+  std::exception_ptr failure;
+  {
+    std::lock_guard lock(guard_);
+    failure = std::exchange(failure_, nullptr);
+    failed_.store(false, std::memory_order_relaxed);
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+void stream_state::synchronize() {
+  owner->synchronize(native);
+  throw_failure();
+}
+
+} // namespace detail
+
+stream::stream(device const& where) : state_(where.get_backend().default_stream()) {}
+
+stream stream::create(device const& where) {
+  auto& b = where.get_backend();
+  return stream(std::make_shared<detail::stream_state>(b, b.create_stream(), true));
+}
+
+stream stream::borrow(CUstream_st* native) {
+  return stream(
+      std::make_shared<detail::stream_state>(detail::backend_of_stream(device_kind::cuda, native), native, false));
+}
+
+stream stream::borrow(ihipStream_t* native) {
+  return stream(
+      std::make_shared<detail::stream_state>(detail::backend_of_stream(device_kind::hip, native), native, false));
+}
+
+device stream::get_device() const { return device(*state_->owner); }
+void* stream::native() const { return state_->native; }
+void stream::synchronize() const { state_->synchronize(); }
+
+void stream::wait(event const& mark) const {
+  if (mark.state_->owner->record().kind != state_->owner->record().kind)
+    throw error("stream::wait: the event is of " + device(*mark.state_->owner).id() + ", the stream of " +
+                get_device().id());
+  if (mark.state_->recorded) state_->owner->wait_event(state_->native, mark.state_->native);
+}
+
+event::event(device const& where) : state_(std::make_shared<detail::event_state>(where.get_backend())) {}
+
+void event::record(stream const& s) {
+  if (s.state().owner != state_->owner)
+    throw error("event::record: the event is of " + device(*state_->owner).id() + ", the stream of " +
+                s.get_device().id());
+  state_->owner->record_event(state_->native, s.native());
+  state_->recorded = true;
+}
+
+bool event::done() const { return !state_->recorded || state_->owner->event_done(state_->native); }
+
+void event::synchronize() const {
+  if (state_->recorded) state_->owner->synchronize_event(state_->native);
+}
+
+double seconds_between(event const& begin, event const& end) {
+  if (begin.state_->owner != end.state_->owner || !begin.state_->recorded || !end.state_->recorded)
+    throw error("seconds_between: two recorded events of one device are needed");
+  end.synchronize();
+  return begin.state_->owner->seconds_between(begin.state_->native, end.state_->native);
+}
+
+} // namespace kiln
