@@ -14,6 +14,7 @@
 #include <kiln/dtype/promote.hpp>
 #include <kiln/graph/graph.hpp>
 #include <kiln/graph/recorder.hpp>
+#include <kiln/graph/save.hpp>
 #include <kiln/dsl/value.hpp>
 #include <kiln/dsl/any.hpp>
 #include <kiln/dsl/math.hpp>
@@ -307,6 +308,8 @@ public:
   static constexpr std::string_view message() { return {verdict_.error.text, static_cast<std::size_t>(verdict_.error.length)}; }
   /// The recorded graph.
   static constexpr graph_view graph() { return graph_.view(); }
+  /// Writes the graph's text form, for the tools: `my_kernel.save("my_kernel.kg")`. Errors: those of save_graph.
+  static void save(std::string_view path) { save_graph(graph(), path); }
 
   /// The hard answer: does not compile when a rule is broken, with the rule's message and the user's statement.
   static constexpr void check() {

@@ -36,6 +36,11 @@ public:
   std::vector<param_info> params;
 
   std::int32_t add_string(std::string s) { return add(strings_, string_pointers_, std::move(s)); }
+  /// Replaces the text of a string that is in the table.
+  void set_string(std::int32_t i, std::string s) {
+    *strings_[static_cast<std::size_t>(i)] = std::move(s);
+    string_pointers_[static_cast<std::size_t>(i)] = strings_[static_cast<std::size_t>(i)]->c_str();
+  }
   std::int32_t add_file(std::string s) { return add(files_, file_pointers_, std::move(s)); }
 
   graph_view view() const {
