@@ -497,7 +497,8 @@ private:
       }
       return true;
     }
-    if (body < 0 || body >= i_ || g_[static_cast<int>(body)].code != op::combine_begin || region_of_[static_cast<int>(g_.attribute(static_cast<int>(body), 0))] != region_of_[i_]) {
+    if (body < 0 || body >= i_ || g_[static_cast<int>(body)].code != op::combine_begin ||
+        g_.attribute(static_cast<int>(body), 0) >= i_ || region_of_[static_cast<int>(g_.attribute(static_cast<int>(body), 0))] != region_of_[i_]) {
       bad("G-06") << "its combine is not a closed combine body before it in the same region";
       return false;
     }
