@@ -1,6 +1,8 @@
 // lld as a library. Objects come from a memory file and go into a pipe, since lld knows only paths.
 #include "code_object.hpp"
 
+#include "machine.hpp"
+
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -64,6 +66,7 @@ std::string read_to_end(int fd) {
 } // namespace
 
 std::string link_code_object(std::string_view object) {
+  start_all_targets();
   const descriptor in(memfd_create("kiln-object", MFD_CLOEXEC));
   if (in.get() < 0) throw system_error("memfd_create");
   write_all(in.get(), object);

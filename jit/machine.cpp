@@ -11,15 +11,23 @@
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/TargetParser/Host.h>
 #include <llvm/TargetParser/SubtargetFeature.h>
+#include <shared_mutex>
 #include <stdexcept>
 
 namespace kiln::jit {
 
 namespace {
 
+// LLVM's list of targets has no lock of its own.
+std::shared_mutex& registry() {
+  static std::shared_mutex mutex;
+  return mutex;
+}
+
 void start_host() {
   static std::once_flag once;
   std::call_once(once, [] {
+    const std::unique_lock lock(registry());
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
   });
@@ -28,6 +36,7 @@ void start_host() {
 void start_nvptx() {
   static std::once_flag once;
   std::call_once(once, [] {
+    const std::unique_lock lock(registry());
     LLVMInitializeNVPTXTargetInfo();
     LLVMInitializeNVPTXTarget();
     LLVMInitializeNVPTXTargetMC();
@@ -38,6 +47,7 @@ void start_nvptx() {
 void start_amdgpu() {
   static std::once_flag once;
   std::call_once(once, [] {
+    const std::unique_lock lock(registry());
     LLVMInitializeAMDGPUTargetInfo();
     LLVMInitializeAMDGPUTarget();
     LLVMInitializeAMDGPUTargetMC();
@@ -50,6 +60,7 @@ std::string host_triple() { return llvm::sys::getProcessTriple(); }
 
 const llvm::Target& llvm_target(const std::string& triple) {
   std::string error;
+  const std::shared_lock lock(registry());
   const llvm::Target* t = llvm::TargetRegistry::lookupTarget(llvm::Triple(triple), error);
   if (t == nullptr) throw std::invalid_argument("this LLVM has no target for '" + triple + "': " + error);
   return *t;
@@ -176,6 +187,17 @@ std::unique_ptr<llvm::TargetMachine> machine_pool::take(const machine_spec& spec
 void machine_pool::give(const machine_spec& spec, std::unique_ptr<llvm::TargetMachine> machine) {
   const std::lock_guard lock(mutex_);
   idle_[spec].push_back(std::move(machine));
+}
+
+void start_all_targets() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    const std::unique_lock lock(registry());
+    llvm::InitializeAllTargets();
+    llvm::InitializeAllTargetMCs();
+    llvm::InitializeAllAsmPrinters();
+    llvm::InitializeAllAsmParsers();
+  });
 }
 
 std::string_view llvm_version() { return LLVM_VERSION_STRING; }

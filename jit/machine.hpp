@@ -22,6 +22,10 @@ struct machine_spec {
 /// The specification that a request stands for. Errors: `std::invalid_argument` for options the target does not have.
 machine_spec spec_of(const request& r, const host_cpu& cpu);
 
+/// Registers every target that this LLVM has. lld does so on each link, without a lock; done once before the first, its
+/// own rounds change nothing.
+void start_all_targets();
+
 class machine_pool {
 public:
   /// A machine that belongs to the caller until it is put back; `give` it back only when it is in good order.
