@@ -22,6 +22,7 @@
 #include <kiln/dsl/local.hpp>
 #include <kiln/dsl/memory.hpp>
 #include <kiln/dsl/control.hpp>
+#include <kiln/bind.hpp>
 #include <kiln/dsl/context.hpp>
 #include <kiln/validate/verify.hpp>
 #include <kiln/validate/validate.hpp>
@@ -256,10 +257,8 @@ consteval auto text_of() {
 template <auto Text>
 constexpr void kernel_rejected() = delete; // GCC prints Text inside the error's line
 
-template <class... A>
-consteval attributes attributes_of() {
-  return {};
-}
+/// Stands for the absent grid function of a kernel.
+struct no_grid {};
 
 /// The attributes among the template arguments of kernel<...>: the first one, when it is of that type.
 template <auto First, auto...>
@@ -288,6 +287,7 @@ class kernel_t {
     g.name = Name.view();
     return g;
   }();
+  static inline constinit detail::kernel_entry entry_{graph_.view(), nullptr};
   // Each stage of checking is a member of its own, and so has a compiler's whole step limit for itself.
   static constexpr detail::verdict recording_{detail::recorded<L, Attrs, capacity>::value.error, detail::recorded<L, Attrs, capacity>::value.where};
   static constexpr detail::verdict verdict_ = [] {
@@ -310,6 +310,43 @@ public:
   static constexpr graph_view graph() { return graph_.view(); }
   /// Writes the graph's text form, for the tools: `my_kernel.save("my_kernel.kg")`. Errors: those of save_graph.
   static void save(std::string_view path) { save_graph(graph(), path); }
+
+  /// Starts the kernel on a device's default stream or a stream: `add<1024>.launch(dev, grid(n), x, y, z, n)`.
+  /// Arguments: a buffer, device_ptr or pointer for ptr<T>; a number, `constant(n)` or `generic(n)` for val<T>; a view for
+  /// array<T, Rank>. Compiles when the arguments' facts are new. A zero grid is a launch of nothing.
+  /// Errors: kiln::error naming kernel and argument, compile_error. Does not compile when a rule is broken.
+  template <class... A>
+  void launch(stream const& where, kiln::grid const& ctas, A&&... a) const {
+    check();
+    constexpr int count = detail::parameters_of<decltype(&L::operator())>::count;
+    static_assert(sizeof...(A) == count, "kiln[K-11] a launch needs one argument per kernel parameter (the context is not one)");
+    if constexpr (sizeof...(A) == count) {
+      detail::argument arguments[count + 1];
+      detail::parameters_of<decltype(&L::operator())>::bind(arguments, entry_, a...);
+      detail::launch(entry_, where, ctas, {arguments, static_cast<std::size_t>(count)});
+    }
+  }
+  /// Compiles (or finds) the code of such a launch, so that the launch itself is warm.
+  template <class... A>
+  void prepare(stream const& where, A&&... a) const {
+    check();
+    constexpr int count = detail::parameters_of<decltype(&L::operator())>::count;
+    static_assert(sizeof...(A) == count, "kiln[K-11] a launch needs one argument per kernel parameter (the context is not one)");
+    if constexpr (sizeof...(A) == count) {
+      detail::argument arguments[count + 1];
+      detail::parameters_of<decltype(&L::operator())>::bind(arguments, entry_, a...);
+      detail::prepare(entry_, where, {arguments, static_cast<std::size_t>(count)});
+    }
+  }
+  /// The grid for a problem, by the function given to kernel<...>(lambda, grid_function).
+  template <class... Sizes>
+  static constexpr kiln::grid grid(Sizes... sizes) {
+    static_assert(!std::same_as<Grid, detail::no_grid>, "kiln[K-12] this kernel has no grid function: kernel<...>(lambda, [](auto... sizes) { return kiln::grid(...); })");
+    if constexpr (std::same_as<Grid, detail::no_grid>)
+      return kiln::grid();
+    else
+      return Grid{}(sizes...);
+  }
 
   /// The hard answer: does not compile when a rule is broken, with the rule's message and the user's statement.
   static constexpr void check() {
@@ -335,7 +372,6 @@ public:
 };
 
 namespace detail {
-struct no_grid {};
 /// Stands for a kernel whose lambda was refused.
 struct no_kernel {
   static constexpr bool ok = false;

@@ -3,8 +3,8 @@
 //
 // Argument slots. A kernel's parameters become a flat list of 8-byte slots, in parameter order: a value is one slot (its
 // bits, zero-extended), a pointer is one slot, an array of rank R is 1 + 2R slots: data, R extents, R strides (i64, in
-// elements). Host code receives a pointer to the slots; a GPU kernel has one parameter per slot, of the value's own type,
-// a global pointer, or i64.
+// elements). Host code receives a pointer to the slots. A GPU kernel has one 64-bit parameter per slot, so that the same
+// block of slots is its parameter buffer: a global pointer for data, an i64 for everything else.
 #pragma once
 #include <kiln/graph/graph.hpp>
 

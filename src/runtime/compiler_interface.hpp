@@ -1,0 +1,56 @@
+// The one door from the runtime to the compiler, implemented in jit/compile.cpp. The runtime hands over a graph, what is
+// known of the arguments and where the code is to run; it gets bytes, an entry and a launch signature.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "kiln/export.hpp"
+#include "kiln/graph/specialisation.hpp"
+#include "kiln/target/target.hpp"
+
+namespace kiln::detail {
+
+struct code_request {
+  graph_view graph;
+  specialisation facts;
+  kiln::target target;
+  std::string device; ///< "host", "cuda:0"; code is kept apart per device
+  /// CUDA: PTX to the device's machine code, which is what the cache keeps. Absent: PTX is the result.
+  std::function<std::string(std::string_view ptx)> device_link;
+};
+
+/// A host kernel's entry: runs the CTAs with linear index [first, last), x fastest. `runtime` is handed to the hooks.
+using host_entry = void(std::uint64_t const* slots, std::uint32_t const* grid, std::int64_t first, std::int64_t last,
+                        void* arena, void* runtime);
+
+/// Code for one specialisation.
+struct device_code {
+  std::shared_ptr<void> owner;    ///< keeps image and entry alive
+  std::string_view image;         ///< what a GPU's driver loads
+  std::string entry;              ///< name of the function in the image
+  host_entry* call = nullptr;     ///< host only
+  std::int64_t arena_bytes = 0;   ///< host: scratch of one worker
+  std::int64_t chunk = 0;         ///< host: CTAs that are best run together; 0: no preference
+  std::uint32_t shared_bytes = 0; ///< GPU: dynamic shared memory
+  std::uint32_t threads = 0;      ///< GPU: of a CTA
+  bool from_cache = false;
+  double milliseconds = 0; ///< of this compile
+  std::string notes;       ///< what compiler and assembler had to say, one remark a line
+};
+
+/// Compiles, or finds in memory or on disk. Any thread, at once; equal requests share one compile.
+/// Errors: kiln::compile_error (kernel, target, reason).
+KILN_INTERNAL_API device_code get_code(code_request const& request);
+
+/// What host code calls when a device_assert fails or a device_print is reached. Set once, before the first host compile.
+struct host_hooks {
+  void (*failed_assert)(void* runtime, std::int32_t node);
+  void (*print)(void* runtime, std::int32_t node, std::int64_t count, std::uint64_t const* bits);
+};
+KILN_INTERNAL_API void set_host_hooks(host_hooks hooks);
+
+} // namespace kiln::detail
