@@ -1,13 +1,13 @@
 // The session: JITDylibs per device, one tracker per specialisation, and the table that makes equal keys meet.
 #include "engine.hpp"
 
+#include "debugger_plugin.hpp"
 #include "host_symbols.hpp"
 #include "layers.hpp"
 
 #include <cctype>
 #include <cstdlib>
 #include <llvm/ExecutionEngine/Orc/AbsoluteSymbols.h>
-#include <llvm/ExecutionEngine/Orc/Debugging/ELFDebugObjectPlugin.h>
 #include <llvm/ExecutionEngine/Orc/Debugging/PerfSupportPlugin.h>
 #include <llvm/ExecutionEngine/Orc/EHFrameRegistrationPlugin.h>
 #include <llvm/ExecutionEngine/Orc/SelfExecutorProcessControl.h>
@@ -104,35 +104,6 @@ private:
   layer_context context_;
 };
 
-// Debugger support for the objects that have something for a debugger. LLVM's plugin drops, and does not free, a page
-// for each object without debug information, so those do not get to it.
-class debugger_plugin : public orc::ObjectLinkingLayer::Plugin {
-public:
-  debugger_plugin(orc::ExecutionSession& session, llvm::Error& e)
-      : plugin_(session, /*RequireDebugSections=*/true, /*AutoRegisterCode=*/true, e) {}
-
-  void notifyMaterializing(orc::MaterializationResponsibility& r, llvm::jitlink::LinkGraph& g,
-                           llvm::jitlink::JITLinkContext& c, llvm::MemoryBufferRef object) override {
-    if (wanted()) plugin_.notifyMaterializing(r, g, c, object);
-  }
-  void modifyPassConfig(orc::MaterializationResponsibility& r, llvm::jitlink::LinkGraph& g,
-                        llvm::jitlink::PassConfiguration& p) override {
-    if (wanted()) plugin_.modifyPassConfig(r, g, p);
-  }
-  llvm::Error notifyEmitted(orc::MaterializationResponsibility& r) override { return plugin_.notifyEmitted(r); }
-  llvm::Error notifyFailed(orc::MaterializationResponsibility& r) override { return plugin_.notifyFailed(r); }
-  llvm::Error notifyRemovingResources(orc::JITDylib& d, orc::ResourceKey k) override {
-    return plugin_.notifyRemovingResources(d, k);
-  }
-  void notifyTransferringResources(orc::JITDylib& d, orc::ResourceKey to, orc::ResourceKey from) override {
-    plugin_.notifyTransferringResources(d, to, from);
-  }
-
-private:
-  static bool wanted() { return current_job() != nullptr && current_job()->has_debug_info; }
-  orc::ELFDebugObjectPlugin plugin_;
-};
-
 } // namespace
 
 struct engine::impl {
@@ -151,10 +122,8 @@ struct engine::impl {
     define(options.symbols);
     linker.addPlugin(check(orc::EHFrameRegistrationPlugin::Create(session)));
     if (options.debugger) {
-      llvm::Error e = llvm::Error::success();
-      auto plugin = std::make_shared<debugger_plugin>(session, e);
-      check(std::move(e));
-      linker.addPlugin(std::move(plugin));
+      debugger = std::make_shared<debugger_plugin>();
+      linker.addPlugin(debugger);
     }
     const char* perf = std::getenv("KILN_PERF");
     if (options.perf || (perf != nullptr && std::string_view(perf) == "1")) add_perf();
@@ -277,6 +246,7 @@ struct engine::impl {
   layer_context context;
   orc::ObjectLinkingLayer linker;
   symbol_list allowed;
+  std::shared_ptr<debugger_plugin> debugger;
   orc::JITDylib* runtime = nullptr;
   std::mutex mutex;
   std::map<std::string, std::unique_ptr<layer_stack>> stacks;
@@ -342,7 +312,13 @@ const host_cpu& engine::cpu() const { return impl_->cpu; }
 engine_stats engine::stats() const {
   const counters& c = impl_->count;
   const std::lock_guard lock(impl_->mutex);
-  return {c.builds, c.compiles, c.links, c.adopted, impl_->jobs.size(), c.images};
+  return {c.builds,
+          c.compiles,
+          c.links,
+          c.adopted,
+          impl_->jobs.size(),
+          c.images,
+          impl_->debugger != nullptr ? impl_->debugger->count() : 0};
 }
 
 std::string_view compiled::image() const { return job_->image; }

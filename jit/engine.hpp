@@ -53,11 +53,11 @@ struct module_builder {
 struct codegen_options {
   /// LLVM textual pass pipeline, for instance "function(sroa,early-cse)"; "none" runs nothing; empty means the
   /// target's default (`default_passes`).
-  std::string passes;
+  std::string passes = {};
   /// Code generation level 0..3; negative means the target's default: 1 on the host, 2 on GPUs.
   int level = -1;
   /// Override of CPU and features. Empty means the target's own (for the host: those of `engine::cpu`).
-  std::string cpu, features;
+  std::string cpu = {}, features = {};
   /// PTX ISA version, 83 for 8.3; 0 means the lowest that knows the architecture. Ask for the lowest that the kernel
   /// needs: an older driver then still accepts it.
   int ptx_version = 0;
@@ -91,30 +91,30 @@ class compiled;
 
 /// An image from a cache.
 struct cached_image {
-  std::string bytes;
+  std::string bytes = {};
   image_kind kind = image_kind::host_object;
 };
 
 /// One specialisation of one kernel.
 struct request {
-  kiln::target target;
+  kiln::target target = {};
   /// Device that the code is for: one JITDylib each. Empty means one device per target.
-  std::string device;
+  std::string device = {};
   /// Name of the entry function, which `build` defines. On NVPTX it must be a PTX identifier.
-  std::string symbol;
+  std::string symbol = {};
   /// Everything that decides the code: graph hash, specialisation, options. Equal keys on one device share one
   /// compile. `codegen` is not added by the engine: put what varies of it into the key.
-  std::string key;
+  std::string key = {};
   /// Fills the module. Runs at most once per key, on the thread of one of the callers; what it throws reaches all.
-  std::function<void(module_builder&)> build;
-  codegen_options codegen;
+  std::function<void(module_builder&)> build = {};
+  codegen_options codegen = {};
   /// Asked before `build`: an image from a cache, or nothing. Runs at most once per key.
-  std::function<std::optional<cached_image>()> cached;
+  std::function<std::optional<cached_image>()> cached = {};
   /// NVPTX only, optional: turns PTX into what the driver loads (and what is worth caching). Not asked for cached
   /// images. What it throws reaches the callers.
-  std::function<std::string(std::string_view ptx)> device_link;
+  std::function<std::string(std::string_view ptx)> device_link = {};
   /// Told once about a fresh (not cached) result, after it is ready: the place to write a cache entry.
-  std::function<void(const compiled&)> store;
+  std::function<void(const compiled&)> store = {};
 };
 
 namespace detail {
@@ -167,7 +167,7 @@ struct host_symbol {
 
 struct engine_options {
   /// Callbacks of the runtime (printing, assertions, task switches) that host kernels call by name.
-  std::vector<host_symbol> symbols;
+  std::vector<host_symbol> symbols = {};
   /// Tell an attached debugger about host kernels that carry debug information.
   bool debugger = true;
   /// Write a perf jitdump (into $JITDUMPDIR or the home directory); also on with KILN_PERF=1.
@@ -175,12 +175,13 @@ struct engine_options {
 };
 
 struct engine_stats {
-  std::uint64_t builds = 0;   ///< modules built
-  std::uint64_t compiles = 0; ///< code generations
-  std::uint64_t links = 0;    ///< host, lld and device links
-  std::uint64_t adopted = 0;  ///< images that came from a cache
-  std::uint64_t live = 0;     ///< specialisations that can be looked up
-  std::uint64_t images = 0;   ///< GPU images held by the object layers
+  std::uint64_t builds = 0;        ///< modules built
+  std::uint64_t compiles = 0;      ///< code generations
+  std::uint64_t links = 0;         ///< host, lld and device links
+  std::uint64_t adopted = 0;       ///< images that came from a cache
+  std::uint64_t live = 0;          ///< specialisations that can be looked up
+  std::uint64_t images = 0;        ///< GPU images held by the object layers
+  std::uint64_t debug_objects = 0; ///< kernels that an attached debugger would find
 };
 
 /// All functions may be called from any thread, at once. Several engines may live side by side.

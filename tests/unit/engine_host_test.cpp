@@ -1,5 +1,6 @@
 // The compile engine on the host target: compile and call, libcalls, errors, caching, removal.
 #include "jit/engine.hpp"
+#include "temporary_directory.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -7,6 +8,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <execinfo.h>
+#include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <limits>
@@ -284,6 +286,54 @@ TEST(engine_host, backtraces_pass_through_kernels) {
   const int outside = deepest_backtrace;
   c.as<void()>()();
   EXPECT_EQ(deepest_backtrace, outside + 1); // the kernel's frame, and everything above it
+}
+
+// With a line of source in it, as the lowering writes it for the user's own file.
+const char* const with_lines = R"(
+define i32 @twice(i32 %x) !dbg !3 {
+  %y = add i32 %x, %x, !dbg !6
+  ret i32 %y, !dbg !6
+}
+!llvm.dbg.cu = !{!0}
+!llvm.module.flags = !{!2}
+!0 = distinct !DICompileUnit(language: DW_LANG_C_plus_plus_14, file: !1, emissionKind: LineTablesOnly)
+!1 = !DIFile(filename: "user.cpp", directory: "/src")
+!2 = !{i32 2, !"Debug Info Version", i32 3}
+!3 = distinct !DISubprogram(name: "twice", scope: !1, file: !1, line: 7, type: !4, unit: !0, spFlags: DISPFlagDefinition)
+!4 = !DISubroutineType(types: !5)
+!5 = !{}
+!6 = !DILocation(line: 8, scope: !3)
+)";
+
+TEST(engine_host, debuggers_learn_of_kernels_with_lines_until_they_are_removed) {
+  engine e;
+  const compiled plain = e.compile(host_request("plain", "define i32 @plain() { ret i32 0 }"));
+  EXPECT_EQ(e.stats().debug_objects, 0u);
+  const compiled c = e.compile(host_request("twice", with_lines));
+  EXPECT_EQ(c.as<int(int)>()(3), 6);
+  EXPECT_EQ(e.stats().debug_objects, 1u);
+  e.remove(c);
+  EXPECT_EQ(e.stats().debug_objects, 0u);
+  engine silent({.debugger = false});
+  (void)silent.compile(host_request("twice", with_lines));
+  EXPECT_EQ(silent.stats().debug_objects, 0u);
+}
+
+TEST(engine_host, perf_learns_of_kernels_when_asked) {
+  const kiln::test::temporary_directory dir;
+  setenv("JITDUMPDIR", dir.path().c_str(), 1);
+  {
+    engine e({.perf = true});
+    EXPECT_EQ(e.compile(host_request("twice", with_lines)).as<int(int)>()(3), 6);
+  }
+  unsetenv("JITDUMPDIR");
+  std::string dump;
+  for (const auto& f : std::filesystem::recursive_directory_iterator(dir.path()))
+    if (f.path().extension() == ".dump") {
+      std::ifstream in(f.path(), std::ios::binary);
+      dump.assign(std::istreambuf_iterator<char>(in), {});
+    }
+  EXPECT_TRUE(contains(dump, "twice.")) << "no jitdump names the kernel";
 }
 
 TEST(engine_host, cached_images_are_adopted_without_building) {
