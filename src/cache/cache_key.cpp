@@ -6,13 +6,6 @@
 
 namespace kiln {
 
-std::string hash128::hex() const {
-  std::string text;
-  for (const std::uint64_t half : {high, low})
-    for (int shift = 60; shift >= 0; shift -= 4) text += "0123456789abcdef"[half >> shift & 15];
-  return text;
-}
-
 hash128 hash_bytes(std::string_view bytes) {
   const XXH128_hash_t h = XXH3_128bits(bytes.data(), bytes.size());
   return {h.high64, h.low64};

@@ -3,19 +3,13 @@
 
 #include <cstdint>
 #include <kiln/export.hpp>
+#include <kiln/graph/hash.hpp>
 #include <string>
 #include <string_view>
 
 namespace kiln {
 
-/// A 128-bit XXH3 hash.
-struct hash128 {
-  std::uint64_t high = 0, low = 0;
-  friend constexpr bool operator==(const hash128&, const hash128&) = default;
-  /// 32 hexadecimal digits.
-  KILN_INTERNAL_API std::string hex() const;
-};
-
+/// XXH3 of any bytes.
 KILN_INTERNAL_API hash128 hash_bytes(std::string_view bytes);
 
 /// Collects everything that decides an image. Order matters; values may hold any bytes, and no two different lists of

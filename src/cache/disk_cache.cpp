@@ -199,7 +199,7 @@ std::optional<cache_entry> disk_cache::get(const cache_key& key) {
   if (dir == nullptr) return ++misses_, std::nullopt;
   const std::string wanted = full_key(key);
   struct stat info = {};
-  const auto bytes = read_file(dir->handle.get(), hash_bytes(wanted).hex() + std::string(suffix), info, true);
+  const auto bytes = read_file(dir->handle.get(), to_string(hash_bytes(wanted)) + std::string(suffix), info, true);
   if (!bytes) return ++misses_, std::nullopt;
   std::string fault;
   const auto parts = detail::read_entry(*bytes, fault);
@@ -215,7 +215,7 @@ bool disk_cache::write(directory& dir, const std::string& name, const std::strin
   const std::string aside =
       std::string(temporary) + std::to_string(getpid()) + "-" + std::to_string(reinterpret_cast<std::uintptr_t>(this)) +
       "-" + std::to_string(++serial_) + "-" +
-      hash_bytes(std::to_string(std::chrono::steady_clock::now().time_since_epoch().count())).hex().substr(0, 8);
+      to_string(hash_bytes(std::to_string(std::chrono::steady_clock::now().time_since_epoch().count()))).substr(0, 8);
   file f(openat(d, aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!f) return error = errno, false;
   bool ok = true;
@@ -235,7 +235,7 @@ bool disk_cache::write(directory& dir, const std::string& name, const std::strin
 bool disk_cache::put(const cache_key& key, std::string_view meta, std::string_view image) {
   auto dir = open(true);
   if (dir == nullptr) return false;
-  const std::string wanted = full_key(key), name = hash_bytes(wanted).hex() + std::string(suffix);
+  const std::string wanted = full_key(key), name = to_string(hash_bytes(wanted)) + std::string(suffix);
   const std::string bytes = detail::write_entry({wanted, meta, image}, options_.kiln_version, options_.llvm_version);
   if (bytes.size() > options_.max_bytes) return false;
   int error = 0;
@@ -317,7 +317,7 @@ std::vector<cache_entry_info> disk_cache::verify() {
             std::chrono::duration_cast<std::chrono::system_clock::duration>(std::chrono::nanoseconds(f.used.tv_nsec)),
         "", ""};
     if (const auto parts = detail::read_entry(*bytes, e.fault)) {
-      if (hash_bytes(parts->key).hex() + std::string(suffix) == f.name) e.key = parts->key;
+      if (to_string(hash_bytes(parts->key)) + std::string(suffix) == f.name) e.key = parts->key;
       else e.fault = "the file's name does not belong to its key";
     }
     all.push_back(std::move(e));

@@ -64,7 +64,7 @@ TEST(cache_key, different_fields_have_different_bytes) {
   EXPECT_EQ(cache_key().add("a", 5).bytes(), cache_key().add("a", "5").bytes());
   EXPECT_EQ(key_of(1).hash(), key_of(1).hash());
   EXPECT_NE(key_of(1).hash(), key_of(2).hash());
-  EXPECT_EQ(hash_bytes("").hex(), "99aa06d3014798d86001c324468d497f"); // known value: names stay stable
+  EXPECT_EQ(to_string(hash_bytes("")), "99aa06d3014798d86001c324468d497f"); // known value: names stay stable
 }
 
 TEST(disk_cache, stores_and_finds) {
