@@ -311,15 +311,15 @@ int gpu_backend::occupancy(void* function, int threads, unsigned shared_bytes) {
 void gpu_backend::launch(void* function, gpu_launch const& shape, void const* arguments, std::size_t argument_bytes,
                          void* stream) {
   current here(*this);
-  // The block of arguments goes in as one piece: marker, value, marker, value, end (0 for CUDA, 3 for HIP).
+  // The buffer goes in as marker, value, marker, value, end; the end is 0 for CUDA and 3 for HIP.
   auto marker = [](std::uintptr_t value) { return reinterpret_cast<void*>(value); };
   void* extra[] = {marker(1), const_cast<void*>(arguments), marker(2), &argument_bytes,
                    marker(driver_.kind == device_kind::cuda ? 0 : 3)};
-  void** block = argument_bytes > 0 ? extra : nullptr;
+  void** buffer = argument_bytes > 0 ? extra : nullptr;
   auto const& c = shape.cluster;
   if (c[0] == 1 && c[1] == 1 && c[2] == 1)
     return driver_.check(driver_.launch(function, shape.grid[0], shape.grid[1], shape.grid[2], shape.threads, 1, 1,
-                                        shape.shared_bytes, stream, nullptr, block),
+                                        shape.shared_bytes, stream, nullptr, buffer),
                          driver_.kind == device_kind::cuda ? "cuLaunchKernel" : "hipModuleLaunchKernel");
   if (driver_.launch_with_attributes == nullptr) throw error("clusters of CTAs do not exist on " + record().name);
   gpu_launch_attribute cluster;
@@ -333,7 +333,7 @@ void gpu_backend::launch(void* function, gpu_launch const& shape, void const* ar
   config.stream = stream;
   config.attributes = &cluster;
   config.attribute_count = 1;
-  driver_.check(driver_.launch_with_attributes(&config, function, nullptr, block), "cuLaunchKernelEx");
+  driver_.check(driver_.launch_with_attributes(&config, function, nullptr, buffer), "cuLaunchKernelEx");
 }
 
 bool gpu_backend::is_capturing(void* stream) {

@@ -69,7 +69,7 @@ public:
   /// CTAs of this size that fit one multiprocessor.
   int occupancy(void* function, int threads, unsigned shared_bytes);
 
-  /// Starts `function` with `arguments`, a block of 8-byte slots. Allocates nothing, takes no lock.
+  /// Starts `function` with `arguments`, its parameter buffer. Allocates nothing, takes no lock. Errors: driver_error.
   void launch(void* function, gpu_launch const& shape, void const* arguments, std::size_t argument_bytes, void* stream);
 
   bool is_capturing(void* stream);

@@ -31,8 +31,13 @@ constexpr std::uint32_t open_bit = std::uint32_t{1} << 31;
 constexpr auto spin_time = std::chrono::microseconds(100);
 constexpr int most_threads = 4096;
 
-// Set while this thread runs pieces of a job: a nested job runs on it alone.
-thread_local int current_worker = -1;
+// What this thread runs pieces of. A job inside a piece runs on the thread alone, whoever else is in the pool.
+struct position {
+  int worker = -1;
+  bool alone = false;
+  bool cancelled = false; // of a job that runs alone
+};
+thread_local position current;
 
 void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t seen) {
   ::syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, seen, nullptr, nullptr, 0);
@@ -56,10 +61,12 @@ template <class Ready> bool spin_until(Ready ready) {
   }
 }
 
-struct worker_mark {
-  int outer;
-  explicit worker_mark(int worker) : outer(std::exchange(current_worker, worker)) {}
-  ~worker_mark() { current_worker = outer; }
+struct position_mark {
+  position outer;
+  explicit position_mark(position now) : outer(std::exchange(current, now)) {}
+  position_mark(position_mark const&) = delete;
+  position_mark& operator=(position_mark const&) = delete;
+  ~position_mark() { current = outer; }
 };
 
 } // namespace
@@ -137,7 +144,7 @@ void thread_pool::start_threads() {
 void thread_pool::run(std::int64_t count, std::int64_t chunk, chunk_function run, void* context) {
   if (count <= 0) return;
   job work{run, context, count, std::max<std::int64_t>(chunk, 1)};
-  if (threads_ == 1 || count <= work.chunk || current_worker >= 0) return run_alone(work, std::max(current_worker, 0));
+  if (threads_ == 1 || count <= work.chunk || current.worker >= 0) return run_alone(work, std::max(current.worker, 0));
 
   std::lock_guard one_at_a_time(callers_);
   start_threads();
@@ -163,18 +170,23 @@ void thread_pool::run(std::int64_t count, std::int64_t chunk, chunk_function run
   if (failed_.load(std::memory_order_acquire)) std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
+void thread_pool::cancel() noexcept {
+  if (current.alone) current.cancelled = true;
+  else if (current.worker >= 0) next_.store(INT64_MAX / 2, std::memory_order_relaxed);
+}
+
 void thread_pool::run_alone(job const& work, int worker) {
   float_environment modes;
-  worker_mark mark(worker);
+  position_mark mark({.worker = worker, .alone = true});
   // In pieces too, so that what a piece is does not depend on the number of threads.
-  for (std::int64_t first = 0; first < work.count; first += work.chunk)
+  for (std::int64_t first = 0; first < work.count && !current.cancelled; first += work.chunk)
     work.run(work.context, worker, first, std::min(first + work.chunk, work.count));
   fence_streaming_stores();
 }
 
 void thread_pool::take_chunks(int worker) noexcept {
   float_environment modes;
-  worker_mark mark(worker);
+  position_mark mark({.worker = worker});
   try {
     for (;;) {
       std::int64_t first = next_.fetch_add(job_.chunk, std::memory_order_relaxed);

@@ -40,8 +40,8 @@ public:
   /// the first exception of a piece; pieces not yet begun are then left out.
   void run(std::int64_t count, std::int64_t chunk, chunk_function run, void* context);
 
-  /// Lets the current job begin no further piece. For a running piece to call.
-  void cancel() noexcept { next_.store(INT64_MAX / 2, std::memory_order_relaxed); }
+  /// For a running piece to call: pieces of its job that have not begun are left out.
+  void cancel() noexcept;
 
   template <class Function> void run(std::int64_t count, std::int64_t chunk, Function&& function) {
     run(

@@ -99,14 +99,43 @@ TEST(thread_pool, the_first_exception_is_rethrown_and_the_rest_left_out) {
 }
 
 TEST(thread_pool, cancel_stops_handing_out) {
+  for (int threads : {1, 2}) {
+    thread_pool pool(threads);
+    std::atomic<std::int64_t> ran{0};
+    pool.run(1000000, 1, [&](int, std::int64_t first, std::int64_t) {
+      ++ran;
+      if (first == 100) pool.cancel();
+    });
+    EXPECT_GT(ran.load(), 100);
+    EXPECT_LT(ran.load(), 1000000);
+    expect_each_once(pool, 50, 3);
+  }
+}
+
+TEST(thread_pool, cancel_stops_only_its_own_job) {
   thread_pool pool(2);
-  std::atomic<std::int64_t> ran{0};
-  pool.run(1000000, 1, [&](int, std::int64_t first, std::int64_t) {
-    ++ran;
-    if (first == 100) pool.cancel();
+  std::atomic<int> outer{0};
+  pool.run(50, 1, [&](int, std::int64_t, std::int64_t) {
+    std::int64_t inner = 0;
+    pool.run(10, 1, [&](int, std::int64_t first, std::int64_t) {
+      ++inner;
+      if (first == 4) pool.cancel();
+    });
+    EXPECT_EQ(inner, 5);
+    ++outer;
   });
-  EXPECT_GT(ran.load(), 100);
-  EXPECT_LT(ran.load(), 1000000);
+  EXPECT_EQ(outer.load(), 50);
+  // A job of one piece, on another thread while the pool is busy.
+  std::atomic<bool> cancelled{false};
+  std::thread other([&] {
+    for (int i = 0; i < 1000; ++i) pool.run(1, 1, [&](int, std::int64_t, std::int64_t) { pool.cancel(); });
+    cancelled = true;
+  });
+  int rounds = 0;
+  do expect_each_once(pool, 200, 1), ++rounds;
+  while (!cancelled);
+  other.join();
+  EXPECT_GT(rounds, 0);
 }
 
 TEST(thread_pool, a_nested_job_runs_on_its_worker) {

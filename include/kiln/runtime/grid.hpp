@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kiln/dtype/dtype.hpp"
+#include "kiln/dtype/integer_math.hpp"
 
 namespace kiln {
 
