@@ -1,0 +1,33 @@
+// Accesses to global memory: addresses of an access, and the checks before each element is touched.
+#pragma once
+#include "src/interpreter/bodies.hpp"
+
+namespace kiln::interpreter {
+
+/// The addresses behind a pointer tile or a region, element by element: which of them an access touches, and where.
+class access {
+public:
+  /// Operand j of node i, masked by operand `mask` (which may be absent). `what` is the verb of messages.
+  access(agent& a, int i, int j, int mask, char const* what);
+
+  std::size_t size() const { return addresses_.size(); }
+  /// Whether element e is to be touched: let through by mask and array bounds.
+  bool enabled(std::size_t e) const { return enabled_[e] != 0; }
+  /// Whether it may be touched; reports R-BD10 where not.
+  bool allowed(std::size_t e);
+  u64 address(std::size_t e) const { return addresses_[e]; }
+  u64 read(std::size_t e) const;
+  void write(std::size_t e, u64 bits) const;
+  int width() const { return width_; }
+
+private:
+  agent& agent_;
+  int node_, width_, origin_;
+  char const* what_;
+  shape const& shape_;
+  std::vector<u64> addresses_;
+  std::vector<u8> enabled_;
+  std::vector<i32> wrapped_; // per element, or empty
+};
+
+} // namespace kiln::interpreter

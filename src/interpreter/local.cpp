@@ -1,0 +1,339 @@
+// Bodies of local memory: views, synchronous accesses, asynchronous copies, and the hazards that they can have.
+#include "src/interpreter/access.hpp"
+#include "src/interpreter/bodies.hpp"
+
+#include <algorithm>
+
+namespace kiln::interpreter {
+
+namespace {
+
+std::string buffer_name(agent const& a, int b) {
+  buffer_info const& info = a.graph.buffer(b);
+  if (info.name >= 0) return a.graph.string(info.name);
+  return "the buffer of " + a.line_of(info.node);
+}
+
+/// Byte `offset` of the arena as the user would call it: "as[2]".
+std::string place(agent const& a, int b, i32 offset) {
+  buffer_info const& info = a.graph.buffer(b);
+  auto const k = static_cast<std::size_t>(b);
+  if (!info.has_slots) return buffer_name(a, b);
+  i64 const slot = (offset - a.run.arena.base[k]) / a.run.arena.slot_stride[k];
+  return buffer_name(a, b) + "[" + std::to_string(slot) + "]";
+}
+
+/// An access to `width` bytes of local memory: looks the shadow up, reports, brings it up to date.
+class local_access {
+public:
+  local_access(agent& a, int i, data const& view)
+      : agent_(a), node_(i), buffer_(view.buffer), width_(static_cast<int>(bytes_of(a.graph.buffer(view.buffer).type))) {
+    a.block.local.advance();
+  }
+
+  u64 read(i32 offset) {
+    local_memory& local = agent_.block.local;
+    for (int b = 0; b < width_ && !local.shadow.empty(); ++b) {
+      byte_shadow& s = local.shadow[static_cast<std::size_t>(offset + b)];
+      s.reader = node_;
+      if (s.pending >= 0) {
+        if (hazard_of_read(local.copies[static_cast<std::size_t>(s.pending)], offset)) break;
+      } else if (!s.initialised) {
+        if (agent_.news(node_, "R-HZ15")) fault("R-HZ15", offset, " is read before any write");
+        break;
+      } else if (s.poison) {
+        if (agent_.news(node_, "R-HZ12"))
+          fault("R-HZ12", offset, " is read where the async_load of ", agent_.line_of(s.writer),
+                " masked elements off without .other; their contents are unspecified");
+        break;
+      }
+    }
+    return local.read(offset, width_);
+  }
+
+  void write(i32 offset, u64 bits) {
+    local_memory& local = agent_.block.local;
+    for (int b = 0; b < width_ && !local.shadow.empty(); ++b) {
+      byte_shadow& s = local.shadow[static_cast<std::size_t>(offset + b)];
+      if (s.pending >= 0 && b == 0) write_over_pending(offset, s.pending);
+      s.initialised = true;
+      s.poison = false;
+      s.writer = node_;
+      s.leaf = static_cast<i16>(buffer_);
+    }
+    local.write(offset, width_, bits);
+  }
+
+  /// The destination of an async_load must have no other copy in flight.
+  void claim(i32 offset) {
+    local_memory& local = agent_.block.local;
+    if (local.shadow.empty()) return;
+    i32 const pending = local.shadow[static_cast<std::size_t>(offset)].pending;
+    if (pending >= 0) write_over_pending(offset, pending);
+  }
+
+  int width() const { return width_; }
+
+private:
+  template <class... Parts>
+  void fault(char const* rule, i32 offset, Parts const&... parts) {
+    agent_.fault(node_, rule, place(agent_, buffer_, offset), parts...);
+  }
+  bool hazard_of_read(async_copy const& c, i32 offset) {
+    // Waited for, but never committed: the wait did not cover it.
+    bool const forgotten = c.group < 0 && agent_.block.local.waits > c.age_in_waits;
+    char const* const rule = forgotten ? "R-HZ06" : "R-HZ01";
+    if (!agent_.news(node_, rule)) return true;
+    if (forgotten)
+      fault(rule, offset, " is read, but the async_load of ", agent_.line_of(c.node),
+            " into it was never committed, so no wait covers it");
+    else
+      fault(rule, offset, " is read while the async_load of ", agent_.line_of(c.node),
+            " may be in flight; async_load_wait_group must cover it first");
+    return true;
+  }
+  void write_over_pending(i32 offset, int pending) {
+    if (agent_.news(node_, "R-HZ02"))
+      fault("R-HZ02", offset, " is written over the async_load of ",
+            agent_.line_of(agent_.block.local.copies[static_cast<std::size_t>(pending)].node),
+            ", which may be in flight; wait for it first");
+  }
+
+  agent& agent_;
+  int node_, buffer_, width_;
+};
+
+/// An index into `extent` things, from a runtime value: reported and brought into range.
+i64 checked_index(agent& a, int i, int buffer, char const* what, data const& index, i64 extent) {
+  i64 const k = int_of(index.at(0));
+  if (k >= 0 && k < extent) return k;
+  a.fault(i, "R-BD10", buffer_name(a, buffer), ": runtime ", what, " ", k, ", valid 0..", extent - 1);
+  return 0;
+}
+
+} // namespace
+
+// -- views ---------------------------------------------------------------------------------------------------------------------
+
+void body<op::alloc>::run(agent& a, int i) { a.out(i).buffer = static_cast<int>(a.graph.attribute(i, 0)); }
+
+void body<op::view_index>::run(agent& a, int i) {
+  int const from = a.graph.operand(i, 0);
+  data const& source = a.in(i, 0);
+  data& d = a.out(i);
+  d.buffer = source.buffer;
+  auto const n = static_cast<std::size_t>(a.shape_of(i).elements());
+  if (a.at(from).kind == node_kind::buffers) {
+    buffer_info const& info = a.graph.buffer(source.buffer);
+    auto const b = static_cast<std::size_t>(source.buffer);
+    i64 const slot = checked_index(a, i, source.buffer, "index", a.in(i, 1), info.slots);
+    i64 const base = a.run.arena.base[b] + slot * a.run.arena.slot_stride[b];
+    d.offsets.resize(n);
+    for (std::size_t e = 0; e < n; ++e)
+      d.offsets[e] = static_cast<i32>(base + bytes_of(info.type) * static_cast<i64>(e));
+    return;
+  }
+  auto const k = static_cast<std::size_t>(checked_index(a, i, source.buffer, "index", a.in(i, 1), a.shape_of(from).extent[0]));
+  auto const first = source.offsets.begin() + static_cast<std::ptrdiff_t>(k * n);
+  d.offsets.assign(first, first + static_cast<std::ptrdiff_t>(n));
+}
+
+void body<op::view_trans>::run(agent& a, int i) {
+  shape const& from = a.shape_of(a.graph.operand(i, 0));
+  strides const step(from);
+  auto const axes = a.graph.attributes_of(i);
+  data const& source = a.in(i, 0);
+  data& d = a.out(i);
+  d.buffer = source.buffer;
+  d.offsets.resize(source.offsets.size());
+  odometer c(a.shape_of(i));
+  for (std::size_t e = 0; e < d.offsets.size(); ++e, c.next()) {
+    i64 k = 0;
+    for (int axis = 0; axis < from.rank; ++axis) k += c[axis] * step.of[axes[static_cast<std::size_t>(axis)]];
+    d.offsets[e] = source.offsets[static_cast<std::size_t>(k)];
+  }
+}
+
+void body<op::view_slice>::run(agent& a, int i) {
+  shape const& from = a.shape_of(a.graph.operand(i, 0));
+  shape const& to = a.shape_of(i);
+  data const& source = a.in(i, 0);
+  i64 offset[max_rank]{};
+  for (int axis = 0; axis < from.rank; ++axis) {
+    i64& o = offset[axis];
+    o = int_of(a.in(i, axis + 1).at(0));
+    int const e = to.extent[axis], whole = from.extent[axis];
+    if (o < 0 || o > whole - e) {
+      a.fault(i, "R-BD10", buffer_name(a, source.buffer), ": runtime slice offset ", o, " on axis ", axis, ", valid 0..", whole - e);
+      o = 0;
+    } else if (o % e != 0) {
+      a.fault(i, "R-BD10", buffer_name(a, source.buffer), ": runtime slice offset ", o, " on axis ", axis,
+              " is not a multiple of the slice's extent ", e);
+    }
+  }
+  strides const step(from);
+  data& d = a.out(i);
+  d.buffer = source.buffer;
+  d.offsets.resize(static_cast<std::size_t>(to.elements()));
+  odometer c(to);
+  for (std::size_t e = 0; e < d.offsets.size(); ++e, c.next()) {
+    i64 k = 0;
+    for (int axis = 0; axis < from.rank; ++axis) k += (offset[axis] + c[axis]) * step.of[axis];
+    d.offsets[e] = source.offsets[static_cast<std::size_t>(k)];
+  }
+}
+
+void body<op::view_reshape>::run(agent& a, int i) {
+  data& d = a.out(i);
+  d.buffer = a.in(i, 0).buffer;
+  d.offsets = a.in(i, 0).offsets;
+}
+
+// -- synchronous accesses ------------------------------------------------------------------------------------------------------------
+
+void read_view(agent& a, int i, data const& view, std::vector<u64>& bits) {
+  local_access x(a, i, view);
+  dtype const t = a.graph.buffer(view.buffer).type, to = a.run.carrier(t);
+  bits.resize(view.offsets.size());
+  for (std::size_t e = 0; e < bits.size(); ++e) {
+    u64 const b = x.read(view.offsets[e]);
+    bits[e] = t == to ? b : convert(scalar{t, b}, to).bits;
+  }
+}
+
+void body<op::local_load>::run(agent& a, int i) { read_view(a, i, a.in(i, 0), a.fresh(i).bits); }
+
+void body<op::local_store>::run(agent& a, int i) {
+  data const &view = a.in(i, 0), &v = a.in(i, 1);
+  local_access x(a, i, view);
+  dtype const t = a.at(a.graph.operand(i, 0)).type;
+  for (std::size_t e = 0; e < v.bits.size(); ++e) x.write(view.offsets[e], convert(v.at(e), t).bits);
+}
+
+namespace {
+
+/// The view's element that coordinate c of the index tile names: c with c[axis] := index. Reports R-BD11; -1 then.
+i64 indexed(agent& a, int i, char const* what, data const& view, shape const& from, data const& index, shape const& to,
+            int axis, std::size_t e, odometer const& c, strides const& step) {
+  i64 const k = int_of(index.at(e));
+  if (k < 0 || k >= from.extent[axis]) {
+    if (a.news(i, "R-BD11"))
+      a.fault(i, "R-BD11", what, buffer_name(a, view.buffer), ": index ", k, " at ", agent::coordinates(to, e),
+              ", valid 0..", from.extent[axis] - 1);
+    return -1;
+  }
+  i64 at = k * step.of[axis];
+  for (int d = 0; d < from.rank; ++d)
+    if (d != axis) at += c[d] * step.of[d];
+  return at;
+}
+
+} // namespace
+
+void body<op::local_gather>::run(agent& a, int i) {
+  data const &view = a.in(i, 0), &index = a.in(i, 1);
+  shape const& from = a.shape_of(a.graph.operand(i, 0));
+  strides const step(from);
+  data& d = a.fresh(i);
+  local_access x(a, i, view);
+  odometer c(a.shape_of(i));
+  for (std::size_t e = 0; e < d.bits.size(); ++e, c.next()) {
+    i64 const at = indexed(a, i, "local_gather from ", view, from, index, a.shape_of(i),
+                           static_cast<int>(a.graph.attribute(i, 0)), e, c, step);
+    d.bits[e] = at < 0 ? 0 : convert(scalar{a.at(i).type, x.read(view.offsets[static_cast<std::size_t>(at)])}, d.type).bits;
+  }
+}
+
+void body<op::local_scatter>::run(agent& a, int i) {
+  data const &view = a.in(i, 0), &v = a.in(i, 1), &index = a.in(i, 2);
+  shape const& to = a.shape_of(a.graph.operand(i, 0));
+  shape const& values = a.shape_of(a.graph.operand(i, 1));
+  bool const unique = a.graph.attribute(i, 1) != 0;
+  dtype const t = a.at(a.graph.operand(i, 0)).type;
+  strides const step(to);
+  local_access x(a, i, view);
+  std::vector<i64> written(view.offsets.size(), -1); // which value went there
+  odometer c(values);
+  for (std::size_t e = 0; e < v.bits.size(); ++e, c.next()) {
+    i64 const at = indexed(a, i, "local_scatter to ", view, to, index, values, static_cast<int>(a.graph.attribute(i, 0)), e, c, step);
+    if (at < 0) continue;
+    u64 const bits = convert(v.at(e), t).bits;
+    i64& before = written[static_cast<std::size_t>(at)];
+    if (before >= 0 && unique && a.checking() && convert(v.at(static_cast<std::size_t>(before)), t).bits != bits &&
+        a.news(i, "R-HZ13"))
+      a.fault(i, "R-HZ13", "local_scatter to ", buffer_name(a, view.buffer), ": values ",
+              agent::coordinates(values, static_cast<std::size_t>(before)), " and ", agent::coordinates(values, e),
+              " differ and go to one element ", agent::coordinates(to, static_cast<std::size_t>(at)),
+              "; say .unique = false if either will do");
+    before = static_cast<i64>(e);
+    x.write(view.offsets[static_cast<std::size_t>(at)], bits);
+  }
+}
+
+// -- asynchronous copies ---------------------------------------------------------------------------------------------------------------
+
+void body<op::async_load>::run(agent& a, int i) {
+  using part = async_copy::part;
+  access from(a, i, 0, 2, "async_load");
+  data const& view = a.in(i, 1);
+  data const* const other = a.optional(i, 3);
+  dtype const t = a.at(a.graph.operand(i, 1)).type;
+  local_access to(a, i, view);
+  async_copy c;
+  c.node = i;
+  c.buffer = view.buffer;
+  c.element_bytes = to.width();
+  c.offsets = view.offsets;
+  c.what.resize(from.size());
+  c.source.resize(from.size());
+  for (std::size_t e = 0; e < from.size(); ++e) {
+    to.claim(view.offsets[e]);
+    if (from.enabled(e)) {
+      bool const allowed = from.allowed(e);
+      c.what[e] = allowed ? part::copy : part::poison;
+      c.source[e] = from.address(e);
+    } else if (other) {
+      c.what[e] = part::other;
+      c.source[e] = convert(other->at(e), t).bits;
+    } else {
+      c.what[e] = part::poison;
+    }
+  }
+  data& d = a.out(i);
+  d.bits.assign(1, static_cast<u64>(a.block.local.issue(std::move(c))));
+  d.origin = i;
+}
+
+void body<op::async_commit>::run(agent& a, int i) {
+  local_memory& local = a.block.local;
+  local.advance();
+  for (int j = 0; j < a.at(i).operand_count; ++j) {
+    data const* const token = a.optional(i, j);
+    if (!token || a.at(token->origin).code != op::async_load) {
+      if (token) a.fault(i, "R-HZ07", "the token of ", name_of(a.at(token->origin).code), " (", a.line_of(token->origin), ") is given where a load's is needed");
+      continue;
+    }
+    if (local.copies[static_cast<std::size_t>(token->bits[0])].group >= 0)
+      a.fault(i, "R-HZ07", "the async_load of ", a.line_of(token->origin), " is in an earlier group already");
+  }
+  data& d = a.out(i);
+  d.bits.assign(1, static_cast<u64>(local.commit(i)));
+  d.origin = i;
+}
+
+void body<op::async_wait>::run(agent& a, int i) {
+  local_memory& local = a.block.local;
+  std::vector<int> named;
+  for (int j = 0; j < a.at(i).operand_count; ++j) {
+    data const* const token = a.optional(i, j);
+    if (!token) continue;
+    if (a.at(token->origin).code == op::async_commit) named.push_back(static_cast<int>(token->bits[0]));
+    else a.fault(i, "R-HZ07", "the token of ", name_of(a.at(token->origin).code), " (", a.line_of(token->origin), ") is given where a group's is needed");
+  }
+  local.wait(a.graph.attribute(i, 0), named);
+  data& d = a.out(i);
+  d.bits.assign(1, 0);
+  d.origin = i;
+}
+
+} // namespace kiln::interpreter

@@ -1,0 +1,196 @@
+// The run over a grid: arguments, scheduling of CTAs, the loop over nodes, faults.
+#include "src/interpreter/machine.hpp"
+
+#include "src/interpreter/bodies.hpp"
+
+#include <algorithm>
+#include <numeric>
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+namespace kiln::interpreter {
+
+namespace {
+
+using body_function = void (*)(agent&, int);
+constexpr body_function bodies[] = {
+#define KILN_OP(name, least, most, traits, attributes, summary) &body<op::name>::run,
+#include <kiln/graph/ops.def>
+};
+
+// Denormals are values (docs/numerics.md): the flush modes that somebody may have set in this thread are off meanwhile.
+class denormals_on {
+public:
+#if defined(__SSE2__)
+  denormals_on() : saved_(_mm_getcsr()) { _mm_setcsr(saved_ & ~0x8040u); }
+  ~denormals_on() { _mm_setcsr(saved_); }
+  denormals_on(denormals_on const&) = delete;
+
+private:
+  unsigned saved_;
+#endif
+};
+
+std::string base_name(char const* file) {
+  std::string_view f = file;
+  std::size_t const slash = f.rfind('/');
+  return std::string(slash == f.npos ? f : f.substr(slash + 1));
+}
+
+} // namespace
+
+// -- report --------------------------------------------------------------------------------------------------------------
+
+std::string report::text() const {
+  std::string all;
+  for (fault const& f : diagnostics) {
+    all += f.text;
+    if (f.count > 1) all += " [" + std::to_string(f.count) + " times]";
+    all += "\n";
+  }
+  return all;
+}
+
+void report::throw_if_faulty() const {
+  if (!clean()) throw checker_error(*this);
+}
+
+checker_error::checker_error(report r) : std::runtime_error(r.text()), report_(std::move(r)) {}
+checker_error::~checker_error() = default;
+
+// -- launch --------------------------------------------------------------------------------------------------------------
+
+launch::launch(graph_view g, dims the_grid, std::span<host_argument const> a, run_options const& o)
+    : graph(g), grid(the_grid), arguments(a), options(o), random(o.seed), arena(g) {
+  check_arguments();
+}
+
+void launch::check_arguments() const {
+  auto refuse = [](std::string const& what) { throw std::invalid_argument("kiln: interpreter: " + what); };
+  if (grid.x < 0 || grid.y < 0 || grid.z < 0) refuse("the grid has a negative extent");
+  if (options.resident_ctas < 1) refuse("resident_ctas is less than 1");
+  if (arguments.size() != graph.params.size())
+    refuse(std::to_string(arguments.size()) + " arguments for " + std::to_string(graph.params.size()) + " parameters");
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    host_argument const& x = arguments[i];
+    param_info const& p = graph.params[i];
+    std::string const which = "argument " + std::to_string(i) + ": ";
+    if (x.kind != p.kind) refuse(which + "a value, pointer or array where the parameter is another kind");
+    if (p.kind == node_kind::value && x.bits.type != p.type)
+      refuse(which + name_of(x.bits.type) + " where the parameter is " + name_of(p.type));
+    if (p.kind == node_kind::array && x.rank != p.rank)
+      refuse(which + "rank " + std::to_string(x.rank) + " where the parameter has " + std::to_string(p.rank));
+    if (p.kind != node_kind::value && x.bytes < 0) refuse(which + "a negative number of bytes");
+  }
+}
+
+report launch::run() {
+  i64 count = 0;
+  if (__builtin_mul_overflow(grid.x, grid.y, &count) || __builtin_mul_overflow(count, grid.z, &count) || count > 1 << 30)
+    throw std::invalid_argument("kiln: interpreter: more than 2^30 CTAs; check a part of the grid");
+  std::vector<i64> waiting(static_cast<std::size_t>(count)); // linear ids, the next at the back
+  std::iota(waiting.rbegin(), waiting.rend(), i64{0});
+  if (options.order == order::seeded) std::shuffle(waiting.begin(), waiting.end(), random);
+
+  std::vector<std::unique_ptr<cta>> resident;
+  std::size_t turn = 0;
+  try {
+    while (!waiting.empty() || !resident.empty()) {
+      while (!waiting.empty() && resident.size() < static_cast<std::size_t>(options.resident_ctas)) {
+        i64 const id = waiting.back();
+        waiting.pop_back();
+        resident.push_back(std::make_unique<cta>(*this, dims{id % grid.x, id / grid.x % grid.y, id / (grid.x * grid.y)}));
+      }
+      turn = options.order == order::seeded ? random() % resident.size() : (turn + 1) % resident.size();
+      cta& c = *resident[turn];
+      c.thread.resume();
+      if (c.thread.done()) resident.erase(resident.begin() + static_cast<std::ptrdiff_t>(turn));
+    }
+  } catch (stop_run const&) { result.stopped = true; }
+  return std::move(result);
+}
+
+bool launch::knows(int node, char const* rule) { return known_.contains({node, rule}); }
+
+void launch::add_fault(int node, char const* rule, std::string const& what, dims id) {
+  auto const [known, is_new] = known_.try_emplace({node, rule}, result.diagnostics.size());
+  if (!is_new) {
+    ++result.diagnostics[known->second].count;
+    return;
+  }
+  fault f;
+  f.rule = rule;
+  f.node = node;
+  f.cta = id;
+  f.file = graph.file(node);
+  f.line = graph[node].line;
+  std::ostringstream s;
+  s << "kiln[" << rule << "] " << what << " (" << base_name(graph.file(node)) << ":" << f.line << ", cta " << id.x << ","
+    << id.y << "," << id.z << ")";
+  f.text = s.str();
+  result.diagnostics.push_back(std::move(f));
+}
+
+// -- cta, agent ------------------------------------------------------------------------------------------------------------
+
+cta::cta(launch& l, dims i)
+    : run(l), id(i), local(l.arena, l.options, l.random), worker(std::make_unique<agent>(*this)),
+      thread([this] { worker->run_kernel(); }) {}
+cta::~cta() = default;
+
+agent::agent(cta& c) : block(c), run(c.run), graph(c.run.graph), contents(static_cast<std::size_t>(graph.size())) {}
+
+void agent::run_kernel() {
+  execute(0, graph.size());
+  if (!checking()) return;
+  local_memory const& local = block.local;
+  for (int c : local.uncommitted)
+    fault(local.copies[static_cast<std::size_t>(c)].node, "R-HZ06",
+          "this async_load is never committed; async_load_commit_group() and a wait after it are missing");
+  for (async_group const& g : local.groups)
+    if (!g.complete && !g.copies.empty())
+      fault(g.node, "R-HZ06", "the group committed here is never waited for before the kernel ends; add async_load_wait_group(0)");
+}
+
+void agent::execute(int from, int to) {
+  for (int i = from; i < to; i = next) {
+    if (++run.steps > run.options.step_limit) {
+      fault(i, "R-VF01", "given up after ", run.options.step_limit, " operations; does a loop never end?");
+      throw stop_run{};
+    }
+    next = i + 1;
+    bodies[static_cast<int>(graph[i].code)](*this, i);
+  }
+}
+
+data& agent::fresh(int i) {
+  data& d = out(i);
+  d.type = run.carrier(at(i).type);
+  d.bits.resize(static_cast<std::size_t>(shape_of(i).elements()));
+  d.wrapped.clear();
+  return d;
+}
+
+std::string agent::coordinates(shape const& s, std::size_t i) {
+  if (s.rank == 0) return "";
+  std::string text = "]";
+  auto rest = static_cast<i64>(i);
+  for (int d = s.rank - 1; d >= 0; --d) {
+    text = std::to_string(rest % s.extent[d]) + (text == "]" ? "" : ",") + text;
+    rest /= s.extent[d];
+  }
+  return "[" + text;
+}
+
+std::string agent::line_of(int node) const {
+  if (node < 0) return "nowhere";
+  return base_name(graph.file(node)) + ":" + std::to_string(graph[node].line);
+}
+
+report run(graph_view graph, dims grid, std::span<host_argument const> arguments, run_options const& options) {
+  denormals_on const guard;
+  return launch(graph, grid, arguments, options).run();
+}
+
+} // namespace kiln::interpreter
