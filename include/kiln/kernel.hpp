@@ -25,6 +25,8 @@
 #include <kiln/bind.hpp>
 #include <kiln/dsl/context.hpp>
 #include <kiln/validate/verify.hpp>
+#include <kiln/validate/program.hpp>
+#include <kiln/validate/simulate.hpp>
 #include <kiln/validate/validate.hpp>
 
 namespace kiln {
@@ -131,11 +133,11 @@ struct scratch {
   place where{};
   bool fits = false;
 
-  /// Errors: K-11 more of something than there is room for.
+  /// Errors: K-13 more of something than there is room for.
   static constexpr void check_capacity(recorder const& r, diagnostic& error) {
     auto fail = [&](int node, int n, char const* what, int most, char const* instead) {
       error.node = node;
-      message(error) << "kiln[K-11] " << n << what << "; a kernel has room for " << most << ": " << instead;
+      message(error) << "kiln[K-13] " << n << what << "; a kernel has room for " << most << ": " << instead;
     };
     int const n = r.nodes.size();
     auto first = [&](auto holds) {
@@ -290,13 +292,12 @@ class kernel_t {
   static inline constinit detail::kernel_entry entry_{graph_.view(), nullptr};
   // Each stage of checking is a member of its own, and so has a compiler's whole step limit for itself.
   static constexpr detail::verdict recording_{detail::recorded<L, Attrs, capacity>::value.error, detail::recorded<L, Attrs, capacity>::value.where};
+  static constexpr diagnostic static_rules_ = recording_.error.ok() ? check_static_rules(graph_.view()) : recording_.error;
+  static constexpr simulation simulation_ = static_rules_.ok() ? simulate(graph_.view()) : simulation{};
   static constexpr detail::verdict verdict_ = [] {
-    if constexpr (recording_.error.ok()) {
-      diagnostic d = validate(graph_.view());
-      return detail::verdict{d, detail::place_of(graph_.view(), d.node)};
-    } else {
-      return recording_;
-    }
+    if (!recording_.error.ok()) return recording_;
+    diagnostic const& d = static_rules_.ok() ? simulation_.error : static_rules_;
+    return detail::verdict{d, detail::place_of(graph_.view(), d.node)};
   }();
 
 public:
@@ -306,6 +307,10 @@ public:
   static constexpr bool ok = verdict_.error.ok();
   /// The broken rule's message; empty when ok.
   static constexpr std::string_view message() { return {verdict_.error.text, static_cast<std::size_t>(verdict_.error.length)}; }
+  /// Whether the simulation of local memory saw all that it is meant to see; false where its budget ended. `notes()` says why.
+  static constexpr bool verified = simulation_.complete;
+  /// Warnings and remarks: R-VF01, R-HZ12, R-HZ16, ... Never compiler diagnostics.
+  static constexpr std::span<note const> notes() { return simulation_.notes.view(); }
   /// The recorded graph.
   static constexpr graph_view graph() { return graph_.view(); }
   /// Writes the graph's text form, for the tools: `my_kernel.save("my_kernel.kg")`. Errors: those of save_graph.

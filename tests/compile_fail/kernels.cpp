@@ -87,7 +87,7 @@ void use_return() { return_out.check(); }
 #endif
 
 // case: outside_loop
-// expect-error: kiln[K-10] a value made on line 96 inside the loop of line 95 is used outside it; carry it in a k.var(...)
+// expect-error: kiln[K-10] a value made on line {line-7} inside the loop of line {line-8} is used outside it; carry it in a k.var(...)
 #if defined(TWIN) || defined(CASE_outside_loop)
 inline constexpr auto outside_loop = kernel<"outside_loop">([](context& k, ptr<f32> p, val<i32> n) {
   auto last = k.var(k.let(0.f));
@@ -108,7 +108,7 @@ void use_outside_loop() { outside_loop.check(); }
 #endif
 
 // case: outside_branch
-// expect-error: inside the branch of line 116 is used outside it; carry it in a k.var(...)
+// expect-error: inside the branch of line {line-8} is used outside it; carry it in a k.var(...)
 #if defined(TWIN) || defined(CASE_outside_branch)
 inline constexpr auto outside_branch = kernel<"outside_branch">([](context& k, ptr<f32> p, val<i32> n) {
   auto kept = k.var(k.let(0.f));
@@ -129,7 +129,7 @@ void use_outside_branch() { outside_branch.check(); }
 #endif
 
 // case: too_many_buffers
-// expect-error: kiln[K-11] 65 local buffers; a kernel has room for 64: give one local_alloc several slots
+// expect-error: kiln[K-13] 65 local buffers; a kernel has room for 64: give one local_alloc several slots
 #if defined(TWIN) || defined(CASE_too_many_buffers)
 inline constexpr auto too_many_buffers = kernel<"too_many_buffers">([](context& k, ptr<f32> p) {
 #ifdef TWIN
@@ -144,7 +144,7 @@ void use_too_many_buffers() { too_many_buffers.check(); }
 #endif
 
 // case: too_many_texts
-// expect-error: kiln[K-11] 129 names and texts; a kernel has room for 128: leave out some asserts, prints or buffer names
+// expect-error: kiln[K-13] 129 names and texts; a kernel has room for 128: leave out some asserts, prints or buffer names
 #if defined(TWIN) || defined(CASE_too_many_texts)
 inline constexpr auto too_many_texts = kernel<"too_many_texts">([](context& k, ptr<f32> p, val<i32> n) {
 #ifdef TWIN

@@ -2,7 +2,8 @@
 #
 #   // case: NAME              starts the expectations of one wrong program, compiled with -DCASE_NAME; a file with a single
 #                              wrong program needs no such line
-#   // expect-error: TEXT      (one or more) TEXT stands exactly once in the compiler's messages
+#   // expect-error: TEXT      (one or more) TEXT stands exactly once in the compiler's messages; {line}, {line-2}, {line+1} in
+#                              it are line numbers, counted from the expect-line
 #   #ifdef TWIN                the good program (of all cases at once): compiles without a warning
 #   #else                      the wrong program: is refused,
 #     bad_line(); // expect-line     and FILE:LINE of this line is among the first six lines of the output
@@ -104,6 +105,11 @@ foreach(compiler IN LISTS COMPILERS)
       endif()
     endforeach()
     foreach(text IN LISTS expected_texts)
+      while(text MATCHES "{line([-+][0-9]+)?}")
+        set(mark "${CMAKE_MATCH_0}")
+        math(EXPR number "${expected_line} ${CMAKE_MATCH_1}")
+        string(REPLACE "${mark}" "${number}" text "${text}")
+      endwhile()
       string(LENGTH "${messages}" before)
       string(REPLACE "${text}" "" without "${messages}")
       string(LENGTH "${without}" after)

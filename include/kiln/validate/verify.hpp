@@ -3,7 +3,7 @@
 // and from random generators; whatever accepts a graph may rely on what is checked here. One pass, O(nodes + operands).
 //
 // Rules: G-01 tables, G-02 operand counts, G-03 operand types, G-04 result types, G-05 regions, G-06 attributes;
-// K-10 a value outside its region, K-12 what a combine body may hold; T-14 writing through const; R-HZ07 tokens,
+// K-10 a value outside its region, K-14 what a combine body may hold; T-14 writing through const; R-HZ07 tokens,
 // R-UN01 an index that is not a scalar, R-BD02 and R-BD09 static views.
 #pragma once
 #include <kiln/graph/recorder.hpp>
@@ -211,7 +211,7 @@ private:
     if (!(t & (trait::opens | trait::middle | trait::closes))) {
       region_of_.add() = here;
       if (in_combine_ > 0 && !(t & trait::pure)) {
-        bad("K-12") << "a combine body may only compute with scalars; read vars and memory before it";
+        bad("K-14") << "a combine body may only compute with scalars; read vars and memory before it";
         return false;
       }
       if (n_->code == op::param && (open_.size() > 0 || i_ >= count(g_.params))) {
@@ -221,7 +221,7 @@ private:
       return true;
     }
     if (in_combine_ > 0 && n_->code != op::combine_end) {
-      bad("K-12") << "a combine body cannot hold loops or branches; use where(...)";
+      bad("K-14") << "a combine body cannot hold loops or branches; use where(...)";
       return false;
     }
     if (t & trait::opens) {
