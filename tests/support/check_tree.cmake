@@ -11,8 +11,8 @@ cmake_minimum_required(VERSION 3.25)
 set(layers
   "include/kiln/export.hpp=0" "include/kiln/version.hpp=0" "src/version.cpp=1"
   "include/kiln/meta/=1" "include/kiln/dtype/=1" "include/kiln/layout/=1" "include/kiln/target/=1" "include/kiln/io/=1"
-  "src/cache/=1" "src/dtype/=1" "src/layout/=1" "src/target/=1" "src/io/=1" "src/cache/=1"
-  "include/kiln/graph/=2" "src/graph/=2"
+  "src/dtype/=1" "src/layout/=1" "src/target/=1" "src/io/=1"
+  "include/kiln/graph/=2" "src/graph/=2" "src/cache/=2"
   "include/kiln/dsl/=3" "src/dsl/=3"
   "include/kiln/validate/=4" "src/validate/=4" "include/kiln/diagnostic/=4" "src/diagnostic/=4"
   "include/kiln/interpreter/=5" "src/interpreter/=5"
@@ -108,6 +108,10 @@ foreach(file IN LISTS files)
   if(file MATCHES "^(tests/[a-z_]+)/(.*\\.cpp)$" AND NOT CMAKE_MATCH_1 STREQUAL "tests/support")
     set(list ${CMAKE_MATCH_1}/CMakeLists.txt)
     set(below ${CMAKE_MATCH_2})
+    if(EXISTS ${ROOT}/${folder}/CMakeLists.txt) # a project of its own
+      set(list ${folder}/CMakeLists.txt)
+      cmake_path(GET file FILENAME below)
+    endif()
     set(text "")
     if(EXISTS ${ROOT}/${list})
       file(READ ${ROOT}/${list} text)

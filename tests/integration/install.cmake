@@ -1,0 +1,56 @@
+# Installs the build into a scratch prefix, then builds and runs a second project against it with each compiler, and one program
+# whose two halves come from different compilers.
+# Variables: BUILD (kiln's build folder), CONSUMER (its sources), WORK (scratch folder), COMPILERS, GENERATOR.
+cmake_minimum_required(VERSION 3.25)
+file(REMOVE_RECURSE ${WORK})
+
+function(run what)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output WORKING_DIRECTORY ${WORK})
+  if(status)
+    message(FATAL_ERROR "${what} failed (${status}):\n${output}")
+  endif()
+  set(output "${output}" PARENT_SCOPE)
+endfunction()
+
+file(MAKE_DIRECTORY ${WORK})
+run("installing" ${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix)
+# The sources and the build folder must not be needed: nothing installed may name them.
+file(GLOB_RECURSE cmake_files ${WORK}/prefix/*.cmake)
+if(NOT cmake_files)
+  message(FATAL_ERROR "no package files were installed")
+endif()
+foreach(file IN LISTS cmake_files)
+  file(READ ${file} content)
+  string(FIND "${content}" "${BUILD}" at)
+  if(NOT at EQUAL -1)
+    message(FATAL_ERROR "${file} names the build folder")
+  endif()
+endforeach()
+
+foreach(compiler IN LISTS COMPILERS)
+  get_filename_component(name ${compiler} NAME)
+  set(build ${WORK}/${name})
+  run("configuring with ${name}" ${CMAKE_COMMAND} -S ${CONSUMER} -B ${build} -G ${GENERATOR} -DCMAKE_CXX_COMPILER=${compiler}
+      -DCMAKE_PREFIX_PATH=${WORK}/prefix -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror")
+  run("building with ${name}" ${CMAKE_COMMAND} --build ${build})
+  run("running what ${name} built" ${build}/consumer)
+  if(NOT output MATCHES "ok")
+    message(FATAL_ERROR "the consumer of ${name} printed: ${output}")
+  endif()
+endforeach()
+
+# Two compilers, one program.
+list(LENGTH COMPILERS count)
+if(count EQUAL 2)
+  list(GET COMPILERS 0 first)
+  list(GET COMPILERS 1 second)
+  file(GLOB_RECURSE library ${WORK}/prefix/*/libkiln.so)
+  get_filename_component(folder ${library} DIRECTORY)
+  set(flags -std=c++20 -I${WORK}/prefix/include)
+  run("compiling main.cpp" ${first} ${flags} -c ${CONSUMER}/main.cpp -o ${WORK}/main.o)
+  run("compiling other.cpp" ${second} ${flags} -c ${CONSUMER}/other.cpp -o ${WORK}/other.o)
+  run("linking both" ${first} ${WORK}/main.o ${WORK}/other.o -L${folder} -lkiln -Wl,-rpath,${folder} -o ${WORK}/mixed)
+  run("running both" ${WORK}/mixed)
+else()
+  message("SKIP: one program from two compilers needs g++ and clang++-22")
+endif()
