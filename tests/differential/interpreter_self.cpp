@@ -1,0 +1,31 @@
+// The interpreter against itself: whatever is left to chance (when copies arrive, the order of CTAs) and whatever is only
+// quicker (loops over one element type) must not change a result.
+#include "compare.hpp"
+#include "test_seed.hpp"
+
+#include <gtest/gtest.h>
+
+namespace {
+
+using namespace kiln_test;
+namespace ip = kiln::interpreter;
+
+void agree(ip::run_options const& a, ip::run_options const& b, int graphs, generator_options const& options = {}) {
+  for (int i = 0; i < graphs; ++i) {
+    generated const g = random_graph(seed() + static_cast<std::uint64_t>(i), options);
+    std::string const differences = compare(g, interpreter_runner(a), interpreter_runner(b), {.seed = g.seed});
+    ASSERT_EQ(differences, "");
+  }
+}
+
+TEST(InterpreterSelf, TypedLoopsAgreeWithScalarOps) { agree({}, {.typed_loops = false}, 1000); }
+TEST(InterpreterSelf, CompletionDoesNotMatter) {
+  agree({.policy = ip::completion::early}, {.policy = ip::completion::late}, 500);
+  agree({.policy = ip::completion::random, .seed = seed()}, {.policy = ip::completion::late}, 500);
+}
+TEST(InterpreterSelf, OrderOfCtasDoesNotMatter) {
+  agree({}, {.order = ip::order::seeded, .seed = seed(), .resident_ctas = 3}, 500);
+}
+TEST(InterpreterSelf, ChecksDoNotMatter) { agree({}, {.check = false}, 200); }
+
+} // namespace
