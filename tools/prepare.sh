@@ -62,7 +62,10 @@ installed_packages() {
   { dpkg-query -W -f='${Package} ${db:Status-Status}\n' "$@" 2>/dev/null || true; } | sed -n 's/ installed$//p'
 }
 
-has_candidate() { apt-cache policy "$1" 2>/dev/null | grep -q '^  Candidate: [^(]'; }
+has_candidate() {
+  local policy # not a pipe into grep -q: with pipefail its early end would count as a failure
+  policy=$(apt-cache policy "$1" 2>/dev/null) && [[ $policy == *$'\n  Candidate: '[^\(]* ]]
+}
 
 run_as_root() {
   if ((EUID == 0)); then
