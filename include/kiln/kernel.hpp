@@ -25,6 +25,9 @@
 #include <kiln/bind.hpp>
 #include <kiln/dsl/context.hpp>
 #include <kiln/validate/verify.hpp>
+#include <kiln/validate/ranges.hpp>
+#include <kiln/validate/bounds.hpp>
+#include <kiln/validate/capacity.hpp>
 #include <kiln/validate/program.hpp>
 #include <kiln/validate/simulate.hpp>
 #include <kiln/validate/validate.hpp>
@@ -90,7 +93,7 @@ private:
     call<F, X...>(f, k, r, nodes, std::make_index_sequence<sizeof...(X)>{});
   }
   template <class F, class... X, class Held, std::size_t... I>
-  static constexpr void call(F const& f, context& k, [[maybe_unused]] recorder& r, [[maybe_unused]] Held const* nodes, std::index_sequence<I...>) {
+  static constexpr void call(F const& f, context& k, recorder& r, Held const* nodes, std::index_sequence<I...>) {
     f(k, X{&r, nodes[I].node}...);
   }
 };
@@ -311,6 +314,9 @@ public:
   static constexpr bool verified = simulation_.complete;
   /// Warnings and remarks: R-VF01, R-HZ12, R-HZ16, ... Never compiler diagnostics.
   static constexpr std::span<note const> notes() { return simulation_.notes.view(); }
+  /// Whether `t` has the local memory, threads and clusters for this kernel. Bytes as in `place_local`; a layout that the
+  /// target's matrix unit asks for can need more, which the launch then says.
+  static constexpr bool fits(target const& t) { return ok && check_capacity(graph_.view(), t).ok(); }
   /// The recorded graph.
   static constexpr graph_view graph() { return graph_.view(); }
   /// Writes the graph's text form, for the tools: `my_kernel.save("my_kernel.kg")`. Errors: those of save_graph.
@@ -374,6 +380,28 @@ public:
       (void)replay;
     }
   }
+  /// The hard answer for a fixed target: does not compile when a rule is broken or the kernel does not fit T.
+  template <target T>
+  static constexpr void check_for() {
+    check();
+    if constexpr (ok && !capacity_<T>.error.ok()) {
+#if defined(__clang__)
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wc++26-extensions"
+      static_assert(capacity_<T>.error.ok(), detail::text_of<capacity_<T>>());
+#pragma clang diagnostic pop
+#else
+      detail::kernel_rejected<detail::text_of<capacity_<T>>()>();
+#endif
+    }
+  }
+
+private:
+  template <target T>
+  static constexpr detail::verdict capacity_ = [] {
+    diagnostic d = check_capacity(graph_.view(), T);
+    return detail::verdict{d, detail::place_of(graph_.view(), d.node)};
+  }();
 };
 
 namespace detail {

@@ -94,6 +94,8 @@ private:
 } // namespace detail
 
 /// Records the kernel. Everything a kernel may do beyond arithmetic on values starts from here.
+// Functions that check their template arguments return `auto`: a compiler must then look into them where they are called, and
+// names the user's line. With a spelled-out result g++ would look only when the recording runs, and name this library.
 class context {
 public:
   constexpr explicit context(recorder& r) : r_(&r) {}
@@ -113,26 +115,26 @@ public:
   }
   /// start, start+1, .. start+N-1.
   template <int N, element T = i32>
-  constexpr tile<T, N> arange(std::int64_t start = 0, site at = {}) {
+  constexpr auto arange(std::int64_t start = 0, site at = {}) {
     static_assert(is_int(dtype_of<T>), "kiln[T-06] arange needs an integer type; cast<f32>(k.arange<N>()) for numbers");
-    return {r_, r_->push(op::iota, detail::type_of<tile<T, N>>(*r_), {}, {0, start}, at)};
+    return tile<T, N>{r_, r_->push(op::iota, detail::type_of<tile<T, N>>(*r_), {}, {0, start}, at)};
   }
   /// A tile of the coordinate along `Axis`: k.iota<1, 64, 32>() counts along the columns.
   template <int Axis, int... D>
-  constexpr tile<i32, D...> iota(site at = {}) {
+  constexpr auto iota(site at = {}) {
     static_assert(Axis >= 0 && Axis < static_cast<int>(sizeof...(D)), "kiln[T-11] iota: no such axis");
-    return {r_, r_->push(op::iota, detail::type_of<tile<i32, D...>>(*r_), {}, {Axis, 0}, at)};
+    return tile<i32, D...>{r_, r_->push(op::iota, detail::type_of<tile<i32, D...>>(*r_), {}, {Axis, 0}, at)};
   }
   /// A tile of one value; without extents a scalar.
   template <element T, int... D, literal S>
-  constexpr tile<T, D...> full(S value, site at = {}) {
+  constexpr auto full(S value, site at = {}) {
     static_assert(is_f8(dtype_of<T>) || weak_promotable<T, S> || std::same_as<T, S>,
                   "kiln[T-04] full: a floating number for an integer or b1 tile; write an integer");
-    return {r_, r_->push(op::constant, detail::type_of<tile<T, D...>>(*r_), {}, {detail::literal_bits<T>(value)}, at)};
+    return tile<T, D...>{r_, r_->push(op::constant, detail::type_of<tile<T, D...>>(*r_), {}, {detail::literal_bits<T>(value)}, at)};
   }
   template <element T, int... D>
-  constexpr tile<T, D...> zeros(site at = {}) {
-    return {r_, r_->push(op::constant, detail::type_of<tile<T, D...>>(*r_), {}, {0}, at)};
+  constexpr auto zeros(site at = {}) {
+    return tile<T, D...>{r_, r_->push(op::constant, detail::type_of<tile<T, D...>>(*r_), {}, {0}, at)};
   }
   /// Binds a value: a C++ number becomes an i32 (f32) scalar, a var is read, a value is itself.
   template <operand X>
@@ -193,14 +195,16 @@ public:
   /// Runs `then` where the CTA-uniform condition holds, `otherwise` (if given) where it does not. Values leave a branch
   /// through vars only.
   template <tile_like C, class Then>
-  constexpr void when(C const& condition, Then&& then, site at = {}) {
+  constexpr auto when(C const& condition, Then&& then, site at = {}) {
+    static_assert(std::same_as<detail::read_t<C>, val<bool>>, "kiln[T-03] when needs a b1 scalar; compare, or reduce<any>(...) a tile");
     int begin = begin_when(condition, at);
     then();
     end_when(begin, -1, at);
   }
   template <tile_like C, class Then, class Else>
     requires std::invocable<Else&>
-  constexpr void when(C const& condition, Then&& then, Else&& otherwise, site at = {}) {
+  constexpr auto when(C const& condition, Then&& then, Else&& otherwise, site at = {}) {
+    static_assert(std::same_as<detail::read_t<C>, val<bool>>, "kiln[T-03] when needs a b1 scalar; compare, or reduce<any>(...) a tile");
     int begin = begin_when(condition, at);
     then();
     int middle = r_->push(op::if_else, {}, {}, {begin}, at);
@@ -209,7 +213,7 @@ public:
   }
   /// Repeats `body` while `condition()`, evaluated before each pass, is true.
   template <class Condition, class Body>
-  constexpr void loop_while(Condition&& condition, Body&& body, site at = {}) {
+  constexpr auto loop_while(Condition&& condition, Body&& body, site at = {}) {
     int begin = r_->push(op::while_begin, {}, {}, {-1, -1}, at);
     r_->open(begin);
     auto c = detail::read(condition(), at);
@@ -242,22 +246,22 @@ public:
   /// `num` buffers of extents `D...` in local memory; `b[i]` is one. Contents are undefined until written. Buffers start
   /// at multiples of `.align` bytes. Errors: R-BD08 align not a power of two; num < 1; R-CP01 more than the target has.
   template <element T, int... D>
-  constexpr bufs<T, D...> local_alloc(int num = 1, local_alloc_options o = {}, site at = {}) {
+  constexpr auto local_alloc(int num = 1, local_alloc_options o = {}, site at = {}) {
     static_assert(sizeof...(D) >= 1 && sizeof...(D) <= 5, "kiln[T-02] a local buffer has 1 to 5 axes");
     static_assert(((D >= 1) && ...), "kiln[T-02] extents are at least 1");
     if (num < 1) r_->fail() << "kiln[T-02] local_alloc of " << num << " buffers; at least 1 is needed";
-    return {r_, allocate<T, D...>({.where = o.storage, .slots = num, .alignment = o.align}, o.name, at)};
+    return bufs<T, D...>{r_, allocate<T, D...>({.where = o.storage, .slots = num, .alignment = o.align}, o.name, at)};
   }
   /// One buffer, used without an index.
   template <element T, int... D>
-  constexpr view<T, D...> alloc_shared(alloc_shared_options o = {}, site at = {}) {
+  constexpr auto alloc_shared(alloc_shared_options o = {}, site at = {}) {
     static_assert(sizeof...(D) >= 1 && sizeof...(D) <= 5, "kiln[T-02] a local buffer has 1 to 5 axes");
     static_assert(((D >= 1) && ...), "kiln[T-02] extents are at least 1");
     if (o.scope != scope::shared_dyn && o.scope != scope::shared_static)
       r_->fail() << "kiln[T-15] alloc_shared takes scope::shared_dyn or scope::shared_static";
     int b = allocate<T, D...>({.placement = o.scope, .has_slots = false, .slots = 1, .alignment = o.align}, o.name, at);
     int zero = r_->push(op::constant, {dtype::i32, node_kind::value, 0}, {}, {0}, at);
-    return {r_, r_->push(op::view_index, {dtype_of<T>, node_kind::view, r_->nodes[b].shape}, {b, zero}, {}, at)};
+    return view<T, D...>{r_, r_->push(op::view_index, {dtype_of<T>, node_kind::view, r_->nodes[b].shape}, {b, zero}, {}, at)};
   }
 
   template <class T, int... D>
@@ -279,7 +283,7 @@ public:
   /// divides the source's, and the offset a multiple of it; along the others the offset is 0. A runtime offset is a
   /// promise of the same. Errors: R-BD02, R-BD03.
   template <int... E, class T, int... D>
-  constexpr view<T, E...> local_slice(view<T, D...> const& v, detail::coordinates<sizeof...(D)> offset, site at = {}) {
+  constexpr auto local_slice(view<T, D...> const& v, detail::coordinates<sizeof...(D)> offset, site at = {}) {
     static_assert(sizeof...(E) == sizeof...(D), "kiln[R-BD02] local_slice needs one extent per axis of the view");
     static_assert(((E >= 1 && E <= D) && ...), "kiln[R-BD02] a slice's extents must be between 1 and the view's");
     static_assert(((E == D || ((E & (E - 1)) == 0 && D % E == 0)) && ...),
@@ -290,13 +294,13 @@ public:
     int n = r_->begin_node(op::view_slice, detail::type_of<view<T, E...>>(*r_, node_kind::view), at);
     r_->add_operand(v.node_);
     for (std::int32_t o : offsets) r_->add_operand(o);
-    return {r_, n};
+    return view<T, E...>{r_, n};
   }
   /// The same elements in row-major order as another shape.
   template <int... E, class T, int... D>
-  constexpr view<T, E...> local_reshape(view<T, D...> const& v, site at = {}) {
+  constexpr auto local_reshape(view<T, D...> const& v, site at = {}) {
     static_assert(detail::elements_of<E...> == detail::elements_of<D...>, "kiln[R-BD08] local_reshape must keep the number of elements");
-    return {r_, r_->push(op::view_reshape, detail::type_of<view<T, E...>>(*r_, node_kind::view), {v.node_}, {}, at)};
+    return view<T, E...>{r_, r_->push(op::view_reshape, detail::type_of<view<T, E...>>(*r_, node_kind::view), {v.node_}, {}, at)};
   }
 
   /// Reads a view into registers. Orders itself after this CTA's earlier stores; never after asynchronous loads: those
@@ -307,7 +311,7 @@ public:
   }
   /// Writes registers to a view of the same shape and element type.
   template <class T, int... D, tile_like X>
-  constexpr void local_store(view<T, D...> const& v, X const& x, site at = {}) {
+  constexpr auto local_store(view<T, D...> const& v, X const& x, site at = {}) {
     static_assert(std::same_as<T, detail::element_of<X>>, "kiln[T-04] local_store: the value's element type differs from the view's; cast<T>(...) it");
     static_assert(detail::dims_of<X>() == detail::extents_of<D...>, "kiln[T-05] local_store: the value's shape differs from the view's");
     r_->push(op::local_store, {}, {v.node_, detail::read(x, at).node_}, {}, at);
@@ -324,7 +328,7 @@ public:
   }
   /// v[c with c[axis] := idx[c]] = x[c].
   template <class T, int... D, tile_like X, tile_like I>
-  constexpr void local_scatter(view<T, D...> const& v, X const& x, I const& idx, local_scatter_options o = {}, site at = {}) {
+  constexpr auto local_scatter(view<T, D...> const& v, X const& x, I const& idx, local_scatter_options o = {}, site at = {}) {
     static_assert(std::same_as<T, detail::element_of<X>>, "kiln[T-04] local_scatter: the value's element type differs from the view's; cast<T>(...) it");
     static_assert(is_int(dtype_of<detail::element_of<I>>), "kiln[T-07] local_scatter needs integer indices; cast<i32>(...) them");
     static_assert(detail::dims_of<I>().rank == sizeof...(D), "kiln[T-05] local_scatter needs indices of the view's rank");
@@ -340,7 +344,7 @@ public:
   /// waited for. Masked-off elements become `.other`; without `.other` they are unspecified.
   /// Errors: T-04, T-05, T-13; R-HZ01, 02, 03, 06, 12.
   template <address_like A, class T, int... D>
-  constexpr token async_load(A const& source, view<T, D...> const& destination, async_load_options o = {}, site at = {}) {
+  constexpr auto async_load(A const& source, view<T, D...> const& destination, async_load_options o = {}, site at = {}) {
     using P = decltype(detail::read_address(source, at));
     static_assert(std::same_as<typename P::value_type, T>, "kiln[T-04] async_load: source and view have different element types");
     static_assert(P::dims == detail::extents_of<D...>, "kiln[T-05] async_load: source and view have different shapes");
@@ -348,7 +352,7 @@ public:
     auto x = detail::resolve_access(*r_, p.node_, detail::is_region<A>, o.mask, o.other, at);
     if (o.cache != cache::none && o.cache != cache::ca && o.cache != cache::cg)
       r_->fail() << "kiln[T-15] async_load takes cache::none, cache::ca or cache::cg";
-    return {r_, r_->push(op::async_load, {dtype::b1, node_kind::token, 0}, {p.node_, destination.node_, x.mask, x.other},
+    return token{r_, r_->push(op::async_load, {dtype::b1, node_kind::token, 0}, {p.node_, destination.node_, x.mask, x.other},
                          {static_cast<int>(o.cache), static_cast<int>(o.evict), o.is_volatile, o.require_async}, at)};
   }
   /// Closes all loads not yet committed into one group. Groups complete in order; an empty one is legal.
@@ -383,7 +387,7 @@ public:
   /// Stops the launch with `text` and this line when an element of `condition` is false; the error is thrown where the
   /// stream is waited for.
   template <tile_like C>
-  constexpr void device_assert(C const& condition, char const* text = "", site at = {}) {
+  constexpr auto device_assert(C const& condition, char const* text = "", site at = {}) {
     static_assert(std::same_as<detail::element_of<C>, bool>, "kiln[T-03] device_assert needs a b1 condition; compare first");
     r_->push(op::device_assert, {}, {detail::read(condition, at).node_}, {r_->add_string(text)}, at);
   }
@@ -399,7 +403,7 @@ public:
   }
   /// A promise that `condition` holds: analyses may use it. The checker verifies it.
   template <tile_like C>
-  constexpr void assume(C const& condition, site at = {}) {
+  constexpr auto assume(C const& condition, site at = {}) {
     static_assert(std::same_as<detail::read_t<C>, val<bool>>, "kiln[T-03] assume needs a b1 scalar; reduce<all>(...) a tile");
     r_->push(op::assume, {}, {detail::read(condition, at).node_}, {}, at);
   }
@@ -412,7 +416,6 @@ private:
   }
   template <class C>
   constexpr int begin_when(C const& condition, site at) {
-    static_assert(std::same_as<detail::read_t<C>, val<bool>>, "kiln[T-03] when needs a b1 scalar; compare, or reduce<any>(...) a tile");
     int begin = r_->push(op::if_begin, {}, {detail::read(condition, at).node_}, {-1, -1}, at);
     r_->open(begin);
     return begin;
@@ -442,7 +445,7 @@ private:
     }
     for (int d = 0; d < v.rank; ++d)
       if (d != axis && i.extent[d] > v.extent[d])
-        r_->fail() << "kiln[T-05] " << what << ": the indices' extent " << i.extent[d] << " exceeds the view's " << v.extent[d] << " on axis " << d;
+        r_->fail() << "kiln[T-05] " << what << ": extent " << i.extent[d] << " of the indices exceeds " << v.extent[d] << " of the view on axis " << d;
   }
   constexpr token tokens(op code, detail::token_list const& list, std::initializer_list<std::int64_t> attributes, site at) {
     int n = r_->begin_node(code, {dtype::b1, node_kind::token, 0}, at);

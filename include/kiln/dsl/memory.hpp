@@ -68,7 +68,7 @@ public:
 
   /// The box of `size` that starts at `start`: `a.region(at(m, kk), extent<BM, BK>)`. Starts are integers of any type.
   template <int... D>
-  constexpr kiln::region<T, D...> region(detail::coordinates<sizeof...(D)> start, detail::extent_list<D...>, site at = {}) const {
+  constexpr auto region(detail::coordinates<sizeof...(D)> start, detail::extent_list<D...>, site at = {}) const {
     static_assert(sizeof...(D) == Rank, "kiln[T-05] a region needs one start and one extent per axis of the array");
     std::int32_t starts[sizeof...(D)]{};
     for (int i = 0; i < static_cast<int>(sizeof...(D)); ++i)
@@ -77,7 +77,7 @@ public:
     int n = recorder_->begin_node(op::region, {dtype_of<value_type>, node_kind::region, s}, at);
     recorder_->add_operand(node_);
     for (std::int32_t x : starts) recorder_->add_operand(x);
-    return {recorder_, n};
+    return kiln::region<T, D...>{recorder_, n};
   }
 
   recorder* recorder_; ///< for the library
@@ -129,7 +129,7 @@ struct resolved_access {
 constexpr resolved_access resolve_access(recorder& r, int n, bool is_region, any_value const& mask, any_value const& other, site at) {
   node const a = r.nodes[n];
   if (other.present() && !mask.present() && !is_region)
-    r.fail() << "kiln[T-13] .other without .mask: nothing would be masked off; give .mask, or access an array's region";
+    r.fail() << "kiln[T-13] .other without .mask: nothing would be masked off; give .mask, or access a region of an array";
   resolved_access x{};
   x.mask = mask.resolve(r, dtype::b1, a.shape, ".mask", at);
   x.other = other.resolve(r, a.type, a.shape, ".other", at);
@@ -155,7 +155,7 @@ constexpr auto load(A const& address, load_options o = {}, site at = {}) {
 
 /// Writes global memory. The value's shape broadcasts to the address's; its element type must be the pointer's.
 template <address_like A, operand V>
-constexpr void store(A const& address, V const& value, store_options o = {}, site at = {}) {
+constexpr auto store(A const& address, V const& value, store_options o = {}, site at = {}) {
   using P = decltype(detail::read_address(address, at));
   using T = typename P::value_type;
   static_assert(!std::is_const_v<typename P::element_type>, "kiln[T-14] store through a pointer to const; declare the parameter ptr<T> or array<T, Rank>");

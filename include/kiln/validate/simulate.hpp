@@ -425,7 +425,7 @@ private:
           message t = broken(b.node);
           t << "kiln[R-BD03] a slice of ";
           buffer(t, b.buffer);
-          t << ": its offset becomes " << m << ", not a multiple of the slice's extent " << b.extent[d] << " (axis " << d << ")";
+          t << ": its offset becomes " << m << ", not a multiple of the extent of the slice, " << b.extent[d] << " (axis " << d << ")";
           return circumstances(), step::stop;
         }
         start += m;

@@ -1,13 +1,17 @@
 // Runs every rule over a graph. Ordinary constexpr code that returns a diagnostic: unit-tested at run time, a soft answer
 // for filtering configurations, a compile error where a kernel is launched.
 #pragma once
+#include <kiln/validate/bounds.hpp>
 #include <kiln/validate/simulate.hpp>
 #include <kiln/validate/verify.hpp>
 
 namespace kiln {
 
 /// The rules that need no simulation.
-constexpr diagnostic check_static_rules(graph_view const& g) { return verify(g); }
+constexpr diagnostic check_static_rules(graph_view const& g) {
+  diagnostic d = verify(g);
+  return d.ok() ? check_bounds(g) : d;
+}
 
 /// The first broken rule of a graph; `ok()` when there is none.
 constexpr diagnostic validate(graph_view const& g) {
