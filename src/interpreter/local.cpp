@@ -37,7 +37,8 @@ public:
       byte_shadow& s = local.shadow[static_cast<std::size_t>(offset + b)];
       s.reader = node_;
       if (s.pending >= 0) {
-        if (hazard_of_read(local.copies[static_cast<std::size_t>(s.pending)], offset)) break;
+        hazard_of_read(local.copies[static_cast<std::size_t>(s.pending)], offset);
+        break;
       } else if (!s.initialised) {
         if (agent_.news(node_, "R-HZ15")) fault("R-HZ15", offset, " is read before any write");
         break;
@@ -79,18 +80,13 @@ private:
   void fault(char const* rule, i32 offset, Parts const&... parts) {
     agent_.fault(node_, rule, place(agent_, buffer_, offset), parts...);
   }
-  bool hazard_of_read(async_copy const& c, i32 offset) {
-    // Waited for, but never committed: the wait did not cover it.
-    bool const forgotten = c.group < 0 && agent_.block.local.waits > c.age_in_waits;
-    char const* const rule = forgotten ? "R-HZ06" : "R-HZ01";
-    if (!agent_.news(node_, rule)) return true;
-    if (forgotten)
-      fault(rule, offset, " is read, but the async_load of ", agent_.line_of(c.node),
-            " into it was never committed, so no wait covers it");
-    else
-      fault(rule, offset, " is read while the async_load of ", agent_.line_of(c.node),
+  void hazard_of_read(async_copy const& c, i32 offset) {
+    if (c.group < 0) // what is missing stands behind the load, so that is the statement to show
+      agent_.fault(c.node, "R-HZ06", "the async_load into ", place(agent_, c.buffer, offset), " is not committed when ",
+                   agent_.line_of(node_), " reads it; call async_load_commit_group() after it, then wait");
+    else if (agent_.news(node_, "R-HZ01"))
+      fault("R-HZ01", offset, " is read while the async_load of ", agent_.line_of(c.node),
             " may be in flight; async_load_wait_group must cover it first");
-    return true;
   }
   void write_over_pending(i32 offset, int pending) {
     if (agent_.news(node_, "R-HZ02"))

@@ -35,7 +35,6 @@ void local_memory::write(i32 offset, int width, u64 bits) {
 
 int local_memory::issue(async_copy c) {
   int const id = static_cast<int>(copies.size());
-  c.age_in_waits = waits;
   for (i32 offset : c.offsets) std::memset(bytes.data() + offset, in_flight, static_cast<std::size_t>(c.element_bytes));
   if (!shadow.empty())
     for (std::size_t i = 0; i < c.offsets.size(); ++i)
@@ -62,7 +61,6 @@ int local_memory::commit(int node) {
 }
 
 void local_memory::wait(i64 pending, std::vector<int> const& named) {
-  ++waits;
   i64 through = static_cast<i64>(groups.size()) - pending; // groups below this number are to be complete
   for (int g : named) through = std::max<i64>(through, g + 1);
   for (; static_cast<i64>(first_incomplete_) < through; ++first_incomplete_) complete(groups[first_incomplete_]);

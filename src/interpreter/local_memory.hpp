@@ -39,7 +39,6 @@ struct async_copy {
   int element_bytes = 0;
   bool delivered = false; ///< the bytes are there
   bool complete = false;  ///< and a wait has said so
-  i64 age_in_waits = 0;   ///< waits executed before it was issued
   std::vector<i32> offsets;
   std::vector<part> what;
   std::vector<u64> source; ///< address, or the bits of `other`
@@ -70,7 +69,6 @@ public:
   std::vector<async_copy> copies;
   std::vector<async_group> groups;
   std::vector<int> uncommitted; ///< copies of no group yet
-  i64 waits = 0;
 
   /// Poisons the destination and, by policy, delivers at once.
   int issue(async_copy c);
