@@ -1,0 +1,58 @@
+// Chooses where every tile lives: one distributed layout (register, lane, warp -> coordinate) per value that has a
+// place of its own. Memory accesses come first, since they have a preference that can be proved (coalesced, up to 16
+// bytes a thread); from them layouts follow the data through element-wise and shape operations by the algebra; where
+// two of them meet in one operation, a conversion is due.
+//
+// Values that are cheap to compute anywhere (constants, iotas, broadcasts, and arithmetic on such) get no place: they
+// are *placeless* and computed in whatever layout their user has. So address arithmetic never moves between threads,
+// and the row maximum of a softmax is broadcast by reading its registers again.
+#pragma once
+
+#include "access_facts.hpp"
+
+#include <kiln/layout/linear_layout.hpp>
+#include <stdexcept>
+#include <vector>
+
+namespace kiln::jit {
+
+struct cta_shape {
+  int warp_size = 32, num_warps = 4;
+  int threads() const { return warp_size * num_warps; }
+};
+
+/// The input spaces of all layouts here are (reg, lane, warp) in this order, lane and warp as wide as the CTA; the
+/// output is `tile_space` of the shape. A scalar has no output bits and lives in register 0 of every thread.
+struct layout_plan {
+  std::vector<linear_layout> layout; ///< of a node's value, or of the access of a node without a value
+  std::vector<bool> placeless;
+  linear_layout const& of(int node) const { return layout[static_cast<std::size_t>(node)]; }
+};
+
+/// Errors: a number of warps that is no power of two, or more threads than a CTA may have (std::invalid_argument).
+layout_plan assign_layouts(graph_view const& g, specialisation const& s, std::vector<node_facts> const& facts,
+                           cta_shape cta);
+
+// -- what the algebra gives for one operation; used by the lowering too
+// ------------------------------------------------
+
+bit_space space_of(shape const& s);
+/// Any layout, packed as described above; missing lane and warp bits become copies.
+linear_layout normal_form(linear_layout const& l, cta_shape cta);
+/// Without register bits that hold copies; `kept` gives the old register of each new one.
+linear_layout without_register_copies(linear_layout const& l, std::vector<int>* kept = nullptr);
+/// The layout in which the operand of a broadcast, reshape or transposition serves a user of its result.
+linear_layout operand_layout(graph_view const& g, int node, linear_layout const& result, cta_shape cta);
+/// The result's layout of a reshape or transposition that moves nothing.
+linear_layout result_layout(graph_view const& g, int node, linear_layout const& operand, cta_shape cta);
+/// The result's layout of a reduction of `l` along an axis (-1: all), extent 1 kept or not.
+linear_layout reduced_layout(linear_layout const& l, shape const& from, int axis, shape const& to, cta_shape cta);
+/// Whether a reshape renames packed coordinates. Otherwise (3x5 as 15: padding lies between the rows) data must move.
+bool reshape_is_free(shape const& from, shape const& to);
+/// A layout for scans along `axis`: one thread, then one warp, owns a contiguous piece wherever the tile allows it.
+linear_layout scan_layout(shape const& s, int axis, cta_shape cta);
+/// Register tiles of 4 x 4 for products without a matrix unit.
+linear_layout product_layout(shape const& s, cta_shape cta);
+linear_layout scalar_layout(cta_shape cta);
+
+} // namespace kiln::jit

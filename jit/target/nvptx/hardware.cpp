@@ -1,0 +1,248 @@
+// NVPTX: PTX special registers, bar.sync, shfl.sync, predicated loads and stores, cp.async, approximate instructions.
+#include "jit/target/simt/hardware.hpp"
+
+#include <llvm/IR/InlineAsm.h>
+#include <llvm/IR/IntrinsicsNVPTX.h>
+
+namespace kiln::jit::simt {
+
+namespace {
+
+using namespace llvm::Intrinsic;
+
+class nvptx final : public hardware {
+public:
+  using hardware::hardware;
+
+  void prepare_kernel(llvm::Function& f, int num_threads) override {
+    f.setCallingConv(llvm::CallingConv::PTX_Kernel);
+    f.addFnAttr("nvvm.reqntid", std::to_string(num_threads) + ",1,1");
+  }
+
+  Value* thread_id(int num_threads) override {
+    llvm::CallInst* c = b.CreateIntrinsic(b.getInt32Ty(), nvvm_read_ptx_sreg_tid_x, {});
+    c->addRangeRetAttr(
+        llvm::ConstantRange(llvm::APInt(32, 0), llvm::APInt(32, static_cast<std::uint64_t>(num_threads))));
+    return c;
+  }
+  Value* block_id(int axis) override {
+    ID const ids[] = {nvvm_read_ptx_sreg_ctaid_x, nvvm_read_ptx_sreg_ctaid_y, nvvm_read_ptx_sreg_ctaid_z};
+    return b.CreateIntrinsic(b.getInt32Ty(), ids[axis], {});
+  }
+  Value* grid_extent(int axis) override {
+    ID const ids[] = {nvvm_read_ptx_sreg_nctaid_x, nvvm_read_ptx_sreg_nctaid_y, nvvm_read_ptx_sreg_nctaid_z};
+    return b.CreateIntrinsic(b.getInt32Ty(), ids[axis], {});
+  }
+  Value* warp_uniform(Value* x) override { return x; }
+
+  void barrier(bool) override { b.CreateIntrinsic(b.getVoidTy(), nvvm_barrier_cta_sync_aligned_all, {b.getInt32(0)}); }
+
+  Value* shuffle_xor(Value* x, Value*, unsigned delta) override {
+    return b.CreateIntrinsic(b.getInt32Ty(), nvvm_shfl_sync_bfly_i32,
+                             {b.getInt32(~0u), x, b.getInt32(delta), b.getInt32(31)});
+  }
+  Value* shuffle_index(Value* x, Value* from) override {
+    return b.CreateIntrinsic(b.getInt32Ty(), nvvm_shfl_sync_idx_i32, {b.getInt32(~0u), x, from, b.getInt32(31)});
+  }
+
+  // A masked access is one predicated instruction: branches would keep the assembler from batching them.
+  std::vector<std::vector<Value*>> load(llvm::ArrayRef<Value*> addresses, llvm::Type* word, int words, int align,
+                                        Value* mask, cache_hint hint) override {
+    if (!mask && hint.plain()) return hardware::load(addresses, word, words, align, mask, hint);
+    form const f = form_of(word);
+    std::string list, constraints, zeros;
+    for (int i = 0; i < words; ++i) {
+      std::string const n = "$" + std::to_string(i);
+      list += (i ? ", " : "") + n;
+      constraints += (i ? "," : "") + std::string(mask ? "=&" : "=") + f.constraint;
+      if (mask) zeros += "mov.b" + std::to_string(f.register_bits) + " " + n + ", 0;\n\t";
+    }
+    if (words > 1) list = "{" + list + "}";
+    std::string text = zeros;
+    if (mask) text += "@$" + std::to_string(words + 1) + " ";
+    text += "ld" + std::string(hint.is_volatile ? ".volatile" : "") + ".global" +
+            (hint.is_volatile ? "" : load_suffix(hint)) + vector(words) + ".b" + std::to_string(f.bits) + " " + list +
+            ", [$" + std::to_string(words) + "];";
+    constraints += mask ? ",l,b" : ",l";
+    std::vector<llvm::Type*> fields(static_cast<std::size_t>(words), b.getIntNTy(f.register_bits));
+    llvm::Type* result =
+        words > 1 ? static_cast<llvm::Type*>(llvm::StructType::get(b.getContext(), fields)) : fields[0];
+    std::vector<llvm::Type*> types{b.getPtrTy(1)};
+    if (mask) types.push_back(b.getInt1Ty());
+    llvm::FunctionType* type = llvm::FunctionType::get(result, types, false);
+    llvm::InlineAsm* code = llvm::InlineAsm::get(type, text, constraints, hint.is_volatile);
+    std::vector<std::vector<Value*>> r;
+    for (Value* a : addresses) {
+      std::vector<Value*> arguments{a};
+      if (mask) arguments.push_back(mask);
+      llvm::CallInst* c = b.CreateCall(type, code, arguments);
+      c->addFnAttr(llvm::Attribute::NoUnwind);
+      // It reads what the pointer leads to, so that it stays behind earlier stores and before later ones.
+      if (!hint.is_volatile)
+        c->addFnAttr(llvm::Attribute::getWithMemoryEffects(b.getContext(), llvm::MemoryEffects::readOnly()));
+      std::vector<Value*> w;
+      for (int i = 0; i < words; ++i)
+        w.push_back(b.CreateTrunc(
+            words > 1 ? b.CreateExtractValue(c, static_cast<unsigned>(i)) : static_cast<Value*>(c), word));
+      r.push_back(std::move(w));
+    }
+    return r;
+  }
+
+  void store(llvm::ArrayRef<Value*> addresses, llvm::ArrayRef<std::vector<Value*>> values, int align, Value* mask,
+             cache_hint hint) override {
+    if (!mask && hint.plain()) return hardware::store(addresses, values, align, mask, hint);
+    std::size_t const words = values[0].size();
+    form const f = form_of(values[0][0]->getType());
+    std::string list, constraints = "l";
+    std::vector<llvm::Type*> types{b.getPtrTy(1)};
+    for (std::size_t i = 0; i < words; ++i) {
+      list += (i ? ", $" : "$") + std::to_string(i + 1);
+      constraints += "," + f.constraint;
+      types.push_back(b.getIntNTy(f.register_bits));
+    }
+    if (words > 1) list = "{" + list + "}";
+    if (mask) constraints += ",b", types.push_back(b.getInt1Ty());
+    constraints += ",~{memory}";
+    std::string const text = (mask ? "@$" + std::to_string(words + 1) + " " : std::string()) + "st.global" +
+                             store_suffix(hint) + vector(static_cast<int>(words)) + ".b" + std::to_string(f.bits) +
+                             " [$0], " + list + ";";
+    llvm::FunctionType* type = llvm::FunctionType::get(b.getVoidTy(), types, false);
+    llvm::InlineAsm* code = llvm::InlineAsm::get(type, text, constraints, true);
+    for (std::size_t n = 0; n < addresses.size(); ++n) {
+      std::vector<Value*> arguments{addresses[n]};
+      for (Value* v : values[n]) arguments.push_back(b.CreateZExt(v, b.getIntNTy(f.register_bits)));
+      if (mask) arguments.push_back(mask);
+      b.CreateCall(type, code, arguments)->addFnAttr(llvm::Attribute::NoUnwind);
+    }
+  }
+
+  bool can_copy(int bytes) const override { return target.has_cp_async && (bytes == 4 || bytes == 8 || bytes == 16); }
+  void copy(Value* shared, Value* global, int bytes, Value* mask, cache_hint hint) override {
+    // 16 bytes go around the L1 cache unless the author wants them there; other sizes only exist through it.
+    bool const around = bytes == 16 && hint.cache != kiln::cache::ca;
+    ID const whole[] = {nvvm_cp_async_ca_shared_global_4, nvvm_cp_async_ca_shared_global_8,
+                        nvvm_cp_async_ca_shared_global_16, nvvm_cp_async_cg_shared_global_16};
+    ID const part[] = {nvvm_cp_async_ca_shared_global_4_s, nvvm_cp_async_ca_shared_global_8_s,
+                       nvvm_cp_async_ca_shared_global_16_s, nvvm_cp_async_cg_shared_global_16_s};
+    int const which = around ? 3 : bytes == 16 ? 2 : bytes == 8 ? 1 : 0;
+    if (mask)
+      b.CreateIntrinsic(
+          b.getVoidTy(), part[which],
+          {shared, global, b.CreateSelect(mask, b.getInt32(static_cast<unsigned>(bytes)), b.getInt32(0))});
+    else b.CreateIntrinsic(b.getVoidTy(), whole[which], {shared, global});
+  }
+  void commit_copies() override { b.CreateIntrinsic(b.getVoidTy(), nvvm_cp_async_commit_group, {}); }
+  void wait_copies(int pending) override {
+    if (pending == 0) b.CreateIntrinsic(b.getVoidTy(), nvvm_cp_async_wait_all, {});
+    else b.CreateIntrinsic(b.getVoidTy(), nvvm_cp_async_wait_group, {b.getInt32(static_cast<unsigned>(pending))});
+  }
+
+  llvm::StringRef scope_name(memory_scope s) const override {
+    return s == memory_scope::cta ? "block" : s == memory_scope::gpu ? "device" : "";
+  }
+
+  Value* convert(Value* x, dtype from, dtype to) override {
+    if (from == dtype::f32 && to == dtype::bf16)
+      return b.CreateBitCast(b.CreateFPTrunc(x, b.getBFloatTy()), b.getInt16Ty()); // cvt.rn
+    return nullptr;
+  }
+
+  Value* fast(op o, Value* x, Value* y) override {
+    auto call = [&](ID id, Value* v) -> Value* { return b.CreateIntrinsic(b.getFloatTy(), id, {v}); };
+    auto times = [&](Value* v, double c) { return b.CreateFMul(v, llvm::ConstantFP::get(b.getFloatTy(), c)); };
+    constexpr double log2_e = 1.4426950408889634, ln_2 = 0.6931471805599453;
+    switch (o) {
+    case op::exp: return call_ex2(times(x, log2_e));
+    case op::exp2: return call_ex2(x);
+    case op::log: return times(approximate("lg2.approx.ftz.f32", x), ln_2);
+    case op::log2: return approximate("lg2.approx.ftz.f32", x);
+    case op::sqrt: return call(nvvm_sqrt_approx_ftz_f, x);
+    case op::rsqrt: return call(nvvm_rsqrt_approx_ftz_f, x);
+    case op::sin: return call(nvvm_sin_approx_ftz_f, x);
+    case op::cos: return call(nvvm_cos_approx_ftz_f, x);
+    case op::tanh: return approximate("tanh.approx.f32", x);
+    case op::div: return b.CreateIntrinsic(b.getFloatTy(), nvvm_div_full_ftz, {x, y});
+    default: return nullptr;
+    }
+  }
+
+  bool dynamic_shared() const override { return true; }
+
+  bool can_print() const override { return true; }
+  void print(llvm::StringRef format, llvm::ArrayRef<Value*> values) override {
+    llvm::Module& m = *b.GetInsertBlock()->getModule();
+    llvm::Constant* text = llvm::ConstantDataArray::getString(b.getContext(), format);
+    auto* string = new llvm::GlobalVariable(m, text->getType(), true, llvm::GlobalValue::PrivateLinkage, text,
+                                            "kiln_text", nullptr, llvm::GlobalValue::NotThreadLocal, 1);
+    llvm::Value* buffer = llvm::ConstantPointerNull::get(b.getPtrTy());
+    if (!values.empty()) {
+      std::vector<llvm::Type*> types;
+      for (Value* v : values) types.push_back(v->getType());
+      llvm::StructType* s = llvm::StructType::get(b.getContext(), types);
+      llvm::AllocaInst* a;
+      {
+        llvm::IRBuilder<>::InsertPointGuard guard(b);
+        llvm::BasicBlock& entry = b.GetInsertBlock()->getParent()->getEntryBlock();
+        b.SetInsertPoint(&entry, entry.begin());
+        a = b.CreateAlloca(s);
+      }
+      for (std::size_t i = 0; i < values.size(); ++i)
+        b.CreateStore(values[i], b.CreateStructGEP(s, a, static_cast<unsigned>(i)));
+      buffer = a;
+    }
+    llvm::FunctionCallee f =
+        m.getOrInsertFunction("vprintf", llvm::FunctionType::get(b.getInt32Ty(), {b.getPtrTy(), b.getPtrTy()}, false));
+    b.CreateCall(f, {b.CreateAddrSpaceCast(string, b.getPtrTy()), buffer});
+  }
+
+private:
+  struct form {
+    unsigned bits, register_bits;
+    std::string constraint;
+  };
+  static form form_of(llvm::Type* word) {
+    switch (word->getIntegerBitWidth()) {
+    case 8: return {8, 16, "h"};
+    case 16: return {16, 16, "h"};
+    case 64: return {64, 64, "l"};
+    default: return {32, 32, "r"};
+    }
+  }
+  static std::string vector(int words) { return words == 1 ? "" : words == 2 ? ".v2" : ".v4"; }
+  static std::string load_suffix(cache_hint h) {
+    switch (h.cache) {
+    case kiln::cache::ca: return ".ca";
+    case kiln::cache::cg: return ".cg";
+    case kiln::cache::cs: return ".cs";
+    case kiln::cache::cv: return ".cv";
+    default: return h.evict == kiln::evict::first ? ".cs" : "";
+    }
+  }
+  static std::string store_suffix(cache_hint h) {
+    switch (h.cache) {
+    case kiln::cache::wb: return ".wb";
+    case kiln::cache::cg: return ".cg";
+    case kiln::cache::cs: return ".cs";
+    case kiln::cache::wt: return ".wt";
+    default: return h.evict == kiln::evict::first ? ".cs" : "";
+    }
+  }
+  Value* approximate(char const* instruction, Value* x) {
+    llvm::FunctionType* t = llvm::FunctionType::get(b.getFloatTy(), {b.getFloatTy()}, false);
+    llvm::CallInst* c =
+        b.CreateCall(t, llvm::InlineAsm::get(t, std::string(instruction) + " $0, $1;", "=f,f", false), {x});
+    c->addFnAttr(llvm::Attribute::getWithMemoryEffects(b.getContext(), llvm::MemoryEffects::none()));
+    c->addFnAttr(llvm::Attribute::NoUnwind);
+    return c;
+  }
+  Value* call_ex2(Value* x) { return approximate("ex2.approx.ftz.f32", x); }
+};
+
+} // namespace
+
+std::unique_ptr<hardware> make_nvptx(llvm::IRBuilder<>& b, kiln::target const& t) {
+  return std::make_unique<nvptx>(b, t);
+}
+
+} // namespace kiln::jit::simt

@@ -1,0 +1,579 @@
+// Local memory: views, synchronous and asynchronous access, gather and scatter, and products without a matrix unit.
+#include "lowerings.hpp"
+
+#include <algorithm>
+#include <kiln/layout/index_terms.hpp>
+#include <kiln/layout/vectorize.hpp>
+
+namespace kiln::jit::simt {
+
+using enum layout_dim;
+
+namespace {
+
+int log2_bytes(dtype t) { return std::countr_zero(static_cast<std::uint64_t>(bytes_of(t))); }
+int power_in(std::int64_t v) {
+  return v == 0 ? 1 << 10 : 1 << std::min(10, std::countr_zero(static_cast<std::uint64_t>(v)));
+}
+
+/// `i` as (loop index + offset) mod modulus, when it has that form.
+bool ring_index(lowerer& k, int i, int& symbol, int& offset, int& modulus) {
+  auto const& g = k.g;
+  auto through_casts = [&](int n) {
+    while (g[n].code == op::cast && is_int(g[n].type)) n = g.operand(n, 0);
+    return n;
+  };
+  i = through_casts(i);
+  if (g[i].code != op::rem) return false;
+  auto const& m = k.facts[static_cast<std::size_t>(g.operand(i, 1))].constant;
+  if (!m || *m < 1 || *m > 1024) return false;
+  modulus = static_cast<int>(*m);
+  i = through_casts(g.operand(i, 0));
+  offset = 0;
+  while (g[i].code == op::add) {
+    auto const &x = k.facts[static_cast<std::size_t>(g.operand(i, 0))].constant,
+               &y = k.facts[static_cast<std::size_t>(g.operand(i, 1))].constant;
+    if (!x && !y) return false;
+    std::int64_t const c = x ? *x : *y;
+    if (c < 0 || c > 1 << 20) return false; // the remainder of a negative index is not a residue
+    offset += static_cast<int>(c);
+    i = through_casts(g.operand(i, x ? 1 : 0));
+  }
+  if (g[i].code != op::for_begin) return false;
+  auto const& lo = k.facts[static_cast<std::size_t>(g.operand(i, 0))].constant;
+  auto const& step = k.facts[static_cast<std::size_t>(g.operand(i, 2))].constant;
+  if (!lo || *lo < 0 || !step || *step <= 0) return false;
+  symbol = i;
+  offset %= modulus;
+  return true;
+}
+
+void index_by(lowerer& k, view_value& v, int index_node, std::int64_t stride_bytes, int count) {
+  if (auto const& c = k.facts[static_cast<std::size_t>(index_node)].constant) {
+    if (*c < 0 || *c >= count)
+      k.fail(index_node, "kiln[R-BD01] index " + std::to_string(*c) + ", valid 0.." + std::to_string(count - 1));
+    v.offset += *c * stride_bytes;
+    v.pointer = k.b.CreateInBoundsGEP(k.b.getInt8Ty(), v.pointer, k.i32(*c * stride_bytes));
+    v.align = std::min(v.align, power_in(*c * stride_bytes));
+    return;
+  }
+  Value* i = k.b.CreateSExtOrTrunc(k.scalar(index_node), k.b.getInt32Ty());
+  v.pointer = k.b.CreateInBoundsGEP(k.b.getInt8Ty(), v.pointer, k.b.CreateMul(i, k.i32(stride_bytes)));
+  v.align = std::min(v.align, power_in(stride_bytes));
+  v.reach.push_back({count, stride_bytes});
+}
+
+} // namespace
+
+view_value lowerer::view(int node) {
+  op const code = g[node].code;
+  shape const& s = g.shape_of(node);
+  if (code == op::alloc) fail(node, "internal: an allocation is no view");
+  int const from = g.operand(node, 0);
+  view_value v;
+  if (code == op::view_index && g[from].code == op::alloc) {
+    auto const buffer = static_cast<std::size_t>(g.attribute(from, 0));
+    buffer_info const& info = g.buffers[buffer];
+    std::int64_t const align = std::max<std::int64_t>({128, bytes_of(info.type), info.alignment});
+    std::int64_t const size = bytes_of(info.type, s.elements()), slot = (size + align - 1) / align * align;
+    v.type = info.type;
+    v.extents = s;
+    std::int64_t stride = 1;
+    for (int d = s.rank - 1; d >= 0; --d) v.stride[d] = stride, stride *= s.extent[d];
+    v.align = static_cast<int>(std::min<std::int64_t>(align, 1024));
+    v.offset = buffer_offset[buffer];
+    if (auto const at = static_arrays.find(static_cast<int>(buffer)); at != static_arrays.end()) v.pointer = at->second;
+    else v.pointer = arena(v.offset);
+    int const index = g.operand(node, 1);
+    if (!facts[static_cast<std::size_t>(index)].constant)
+      if (ring_slot r; ring_index(*this, index, r.symbol, r.offset, r.modulus))
+        r.ring = static_cast<int>(buffer), v.slot = r;
+    index_by(*this, v, index, slot, info.slots);
+    return v;
+  }
+  v = view(from);
+  view_value const old = v;
+  v.extents = s;
+  std::int64_t const elem = bytes_of(v.type);
+  switch (code) {
+  case op::view_index:
+    if (old.extents.rank == 1) {
+      v.stride[0] = 1;
+    } else {
+      for (int d = 0; d + 1 < old.extents.rank; ++d) v.stride[d] = old.stride[d + 1];
+    }
+    index_by(*this, v, g.operand(node, 1), old.stride[0] * elem, old.extents.extent[0]);
+    break;
+  case op::view_trans:
+    for (int d = 0; d < s.rank; ++d) v.stride[d] = old.stride[g.attribute(node, d)];
+    break;
+  case op::view_slice:
+    for (int d = 0; d < s.rank; ++d) {
+      if (old.extents.extent[d] == s.extent[d]) continue;
+      // Offsets are multiples of the slice's extent, so that a runtime one picks a block.
+      int const offset = g.operand(node, 1 + d), e = s.extent[d];
+      if (auto const& c = facts[static_cast<std::size_t>(offset)].constant) {
+        v.offset += *c * old.stride[d] * elem;
+        v.pointer = b.CreateInBoundsGEP(b.getInt8Ty(), v.pointer, i32(*c * old.stride[d] * elem));
+      } else {
+        Value* i = b.CreateSExtOrTrunc(scalar(offset), b.getInt32Ty());
+        v.pointer = b.CreateInBoundsGEP(b.getInt8Ty(), v.pointer, b.CreateMul(i, i32(old.stride[d] * elem)));
+        v.reach.push_back({old.extents.extent[d] / e, e * old.stride[d] * elem});
+      }
+      v.align = std::min(v.align, power_in(e * old.stride[d] * elem));
+    }
+    break;
+  case op::view_reshape: {
+    // Walk both shapes from the innermost axis; an axis of the result may only merge source axes that lie without gaps.
+    int e = old.extents.rank - 1;
+    std::int64_t left = 1, stride = 1; // what is left of the present source axis, and its stride
+    for (int d = s.rank - 1; d >= 0; --d) {
+      std::int64_t need = s.extent[d];
+      bool first = true;
+      v.stride[d] = 1;
+      while (need > 1) {
+        while (left == 1 && e >= 0) {
+          std::int64_t const begins = old.stride[e];
+          if (!first && old.extents.extent[e] > 1 && begins != stride)
+            fail(node, "kiln[R-BD08] local_reshape across an axis with gaps between its rows; reshape the whole buffer "
+                       "before slicing or transposing it");
+          left = old.extents.extent[e], stride = begins, --e;
+        }
+        if (first) v.stride[d] = stride, first = false;
+        std::int64_t const take = std::min(left, need);
+        if (need % take || left % take)
+          fail(node, "kiln[R-BD08] local_reshape: extents that neither merge nor divide the view's axes; reshape the "
+                     "whole buffer instead");
+        need /= take, left /= take, stride *= take;
+      }
+    }
+    break;
+  }
+  default: fail(node, "internal: not a view");
+  }
+  return v;
+}
+
+std::vector<byte_range> lowerer::bytes_of_view(view_value const& v) {
+  std::vector<byte_axis> axes = v.reach;
+  std::int64_t const elem = bytes_of(v.type);
+  for (int d = 0; d < v.extents.rank; ++d) axes.push_back({v.extents.extent[d], v.stride[d] * elem});
+  return bytes_of_box(v.offset, elem, axes);
+}
+
+Value* lowerer::element_address(view_value const& v, llvm::ArrayRef<Value*> c) {
+  Value* o = nullptr;
+  for (int d = 0; d < v.extents.rank; ++d) {
+    Value* x = b.CreateMul(c[static_cast<std::size_t>(d)], i32(v.stride[d]));
+    o = o ? b.CreateAdd(o, x) : x;
+  }
+  return o ? b.CreateInBoundsGEP(memory_type(v.type), v.pointer, o) : v.pointer;
+}
+
+namespace {
+
+/// Registers of a layout as vector accesses of a view: addresses with a part of the thread computed once.
+struct view_access {
+  lowerer& k;
+  view_value const& v;
+  linear_layout const& l;
+  vector_access access;
+  Value* thread_pointer = nullptr;
+  bool sums = true;
+
+  view_access(lowerer& lowering, view_value const& view, linear_layout const& layout, f2_word skip)
+      : k(lowering), v(view), l(layout) {
+    int const rank = v.extents.rank, elem = log2_bytes(v.type);
+    int fast = -1, align = v.align;
+    for (int d = 0; d < rank; ++d)
+      if (v.stride[d] == 1 && v.extents.extent[d] > 1) fast = d;
+    access_facts_of(fast, align, elem, skip);
+    Value* o = nullptr;
+    for (int d = 0; d < rank; ++d) {
+      sums &= lowerer::additive(l, axis_dim(d));
+      Value* x = k.b.CreateMul(k.thread_part(l, axis_dim(d)), k.i32(v.stride[d]));
+      o = o ? k.b.CreateAdd(o, x) : x;
+    }
+    thread_pointer = o ? k.b.CreateInBoundsGEP(k.memory_type(v.type), v.pointer, o) : v.pointer;
+  }
+  void access_facts_of(int fast, int align, int elem, f2_word skip) {
+    access_facts f{};
+    if (fast < 0) {
+      f.contiguity = 0;
+      fast = 0;
+    } else {
+      for (int d = 0; d < v.extents.rank; ++d)
+        if (d != fast && v.extents.extent[d] > 1) align = std::min(align, power_in(v.stride[d] * bytes_of(v.type)));
+      f.align_bytes = std::countr_zero(static_cast<unsigned>(align));
+      f.mask_run = std::countr_zero(static_cast<unsigned>(v.extents.extent[fast])); // padding
+      if (std::has_single_bit(static_cast<unsigned>(v.extents.extent[fast]))) f.mask_run = 30;
+    }
+    if (v.extents.rank == 0) f.contiguity = 0;
+    access = vectorize(l, axis_dim(fast), elem, f);
+    for (int i = 0; i < access.width; ++i)
+      if (access.regs.col[static_cast<std::size_t>(i)] & skip) {
+        access = vectorize(l, axis_dim(fast), elem, {.contiguity = 0});
+        break;
+      }
+  }
+  int vectors() const { return 1 << (l.in.bits(reg) - access.width); }
+  std::vector<int> registers_of(int n) const {
+    std::vector<int> r;
+    for (int j = 0; j < 1 << access.width; ++j)
+      r.push_back(static_cast<int>(access.regs((static_cast<f2_word>(n) << access.width) | static_cast<f2_word>(j))));
+    return r;
+  }
+  Value* pointer(int r) {
+    if (sums) {
+      std::int64_t o = 0;
+      for (int d = 0; d < v.extents.rank; ++d)
+        o += static_cast<std::int64_t>(l.out.get(l(l.in.put(reg, static_cast<f2_word>(r))), axis_dim(d))) * v.stride[d];
+      return o ? k.b.CreateInBoundsGEP(k.memory_type(v.type), thread_pointer, k.i32(o)) : thread_pointer;
+    }
+    std::vector<Value*> c;
+    for (int d = 0; d < v.extents.rank; ++d) c.push_back(k.coordinate(l, d, r));
+    return k.element_address(v, c);
+  }
+  llvm::Type* word() const { return k.word_type(v.type, 1 << access.width); }
+  int words() const {
+    return std::max(1, (storage_bits_of(v.type) << access.width) / static_cast<int>(word()->getIntegerBitWidth()));
+  }
+  llvm::Align align() const { return llvm::Align(static_cast<std::uint64_t>(bytes_of(v.type)) << access.width); }
+};
+
+} // namespace
+
+std::vector<Value*> lowerer::read_view(view_value const& v, linear_layout const& l) {
+  touch(local_event::kind::read, bytes_of_view(v), v.slot);
+  view_access a(*this, v, l, 0);
+  std::vector<Value*> y(std::size_t{1} << l.in.bits(reg));
+  int const words = a.words();
+  for (int n = 0; n < a.vectors(); ++n) {
+    auto const group = a.registers_of(n);
+    Value* in = inside(l, v.extents, group[0]);
+    // Padding reads element 0 instead: an address inside the buffer.
+    Value* p = a.pointer(group[0]);
+    if (in) p = b.CreateSelect(in, p, v.pointer);
+    llvm::Type* t = words > 1
+                        ? static_cast<llvm::Type*>(llvm::FixedVectorType::get(a.word(), static_cast<unsigned>(words)))
+                        : a.word();
+    Value* whole = b.CreateAlignedLoad(t, p, a.align());
+    std::vector<Value*> w, elements(group.size());
+    for (int i = 0; i < words; ++i)
+      w.push_back(words > 1 ? b.CreateExtractElement(whole, static_cast<std::uint64_t>(i)) : whole);
+    unpack(w, v.type, elements);
+    for (std::size_t j = 0; j < group.size(); ++j) y[static_cast<std::size_t>(group[j])] = elements[j];
+  }
+  return y;
+}
+
+void lowerer::write_view(view_value const& v, linear_layout const& l, llvm::ArrayRef<Value*> x, Value* mask) {
+  touch(local_event::kind::write, bytes_of_view(v), v.slot);
+  f2_word const copies = owners(l).reg;
+  view_access a(*this, v, l, copies);
+  auto const per = static_cast<std::size_t>(static_cast<int>(a.word()->getIntegerBitWidth()) / storage_bits_of(v.type));
+  when(all_of(mask, is_owner(l)), [&] {
+    for (int n = 0; n < a.vectors(); ++n) {
+      auto const group = a.registers_of(n);
+      if (static_cast<f2_word>(group[0]) & copies) continue;
+      Value* in = inside(l, v.extents, group[0]);
+      if (auto* c = llvm::dyn_cast_or_null<llvm::ConstantInt>(in); c && c->isZero()) continue;
+      std::vector<Value*> elements, words;
+      for (int r : group) elements.push_back(x[x.size() == 1 ? 0 : static_cast<std::size_t>(r)]);
+      for (std::size_t i = 0; i < elements.size(); i += per)
+        words.push_back(pack(llvm::ArrayRef(elements).slice(i, std::min(per, elements.size() - i)), v.type, a.word()));
+      Value* whole = words[0];
+      if (words.size() > 1) {
+        whole = llvm::PoisonValue::get(llvm::FixedVectorType::get(a.word(), static_cast<unsigned>(words.size())));
+        for (std::size_t i = 0; i < words.size(); ++i) whole = b.CreateInsertElement(whole, words[i], i);
+      }
+      when(in, [&] { b.CreateAlignedStore(whole, a.pointer(group[0]), a.align()); });
+    }
+  });
+}
+
+view_value lowerer::stage(registers const& x, dtype t, shape const& s, linear_layout const& l, char const* what) {
+  view_value v;
+  v.type = t;
+  v.extents = s;
+  std::int64_t stride = 1;
+  for (int d = s.rank - 1; d >= 0; --d) v.stride[d] = stride, stride *= s.extent[d];
+  v.align = 16;
+  v.offset = scratch(bytes_of(t, s.elements()), what);
+  v.pointer = arena(v.offset);
+  write_view(v, l, x.r);
+  return v;
+}
+
+std::vector<Value*> lowerer::gather_view(view_value const& v, std::vector<Value*> const& index, dtype index_type,
+                                         shape const& s, linear_layout const& l, int axis) {
+  touch(local_event::kind::read, bytes_of_view(v), v.slot);
+  std::vector<Value*> y;
+  for (std::size_t r = 0; r < std::size_t{1} << l.in.bits(reg); ++r) {
+    std::vector<Value*> c;
+    Value* i = index[index.size() == 1 ? 0 : r];
+    i = is_signed_int(index_type) ? b.CreateSExtOrTrunc(i, b.getInt32Ty()) : b.CreateZExtOrTrunc(i, b.getInt32Ty());
+    for (int d = 0; d < s.rank; ++d) c.push_back(d == axis ? i : coordinate(l, d, static_cast<int>(r)));
+    Value* p = element_address(v, c);
+    if (Value* in = inside(l, s, static_cast<int>(r))) p = b.CreateSelect(in, p, v.pointer);
+    y.push_back(from_memory(
+        b.CreateAlignedLoad(memory_type(v.type), p, llvm::Align(static_cast<std::uint64_t>(bytes_of(v.type)))),
+        v.type));
+  }
+  return y;
+}
+
+registers lowering<op::alloc>::emit(lowerer&, int) { return {}; }
+// Views are address arithmetic, done where they are used.
+registers lowering<op::view_index>::emit(lowerer&, int) { return {}; }
+registers lowering<op::view_trans>::emit(lowerer&, int) { return {}; }
+registers lowering<op::view_slice>::emit(lowerer&, int) { return {}; }
+registers lowering<op::view_reshape>::emit(lowerer&, int) { return {}; }
+
+registers lowering<op::local_load>::emit(lowerer& k, int node) {
+  return {k.read_view(k.view(k.g.operand(node, 0)), k.plan.of(node))};
+}
+registers lowering<op::local_store>::emit(lowerer& k, int node) {
+  linear_layout const& l = k.plan.of(node);
+  registers const x = k.get(k.g.operand(node, 1), l);
+  k.write_view(k.view(k.g.operand(node, 0)), l, x.r);
+  return {};
+}
+registers lowering<op::local_gather>::emit(lowerer& k, int node) {
+  linear_layout const& l = k.plan.of(node);
+  int const index = k.g.operand(node, 1);
+  registers const i = k.get(index, l);
+  return {k.gather_view(k.view(k.g.operand(node, 0)), i.r, k.type(index), k.g.shape_of(node), l,
+                        static_cast<int>(k.g.attribute(node, 0)))};
+}
+registers lowering<op::local_scatter>::emit(lowerer& k, int node) {
+  auto& b = k.b;
+  linear_layout const& l = k.plan.of(node);
+  int const value = k.g.operand(node, 1), index = k.g.operand(node, 2), axis = static_cast<int>(k.g.attribute(node, 0));
+  shape const& s = k.g.shape_of(value);
+  registers const x = k.get(value, l), i = k.get(index, l);
+  view_value const v = k.view(k.g.operand(node, 0));
+  k.touch(local_event::kind::write, k.bytes_of_view(v), v.slot);
+  f2_word const copies = owners(l).reg;
+  k.when(k.is_owner(l), [&] {
+    for (std::size_t r = 0; r < std::size_t{1} << l.in.bits(reg); ++r) {
+      if (r & copies) continue;
+      std::vector<Value*> c;
+      Value* at = i.r[i.r.size() == 1 ? 0 : r];
+      at = is_signed_int(k.type(index)) ? b.CreateSExtOrTrunc(at, b.getInt32Ty())
+                                        : b.CreateZExtOrTrunc(at, b.getInt32Ty());
+      for (int d = 0; d < s.rank; ++d) c.push_back(d == axis ? at : k.coordinate(l, d, static_cast<int>(r)));
+      k.when(k.inside(l, s, static_cast<int>(r)), [&] {
+        b.CreateAlignedStore(k.to_memory(x.r[x.r.size() == 1 ? 0 : r], v.type), k.element_address(v, c),
+                             llvm::Align(static_cast<std::uint64_t>(bytes_of(v.type))));
+      });
+    }
+  });
+  return {};
+}
+
+// ---- asynchronous copies
+// ----------------------------------------------------------------------------------------------------
+
+registers lowering<op::async_load>::emit(lowerer& k, int node) {
+  auto& b = k.b;
+  int const other = k.g.operand(node, 3);
+  linear_layout const& l = k.plan.of(node);
+  view_value const v = k.view(k.g.operand(node, 1));
+  cache_hint hint;
+  hint.cache = static_cast<cache>(k.g.attribute(node, 0));
+  hint.evict = static_cast<evict>(k.g.attribute(node, 1));
+  hint.is_volatile = k.g.attribute(node, 2) != 0;
+  bool const require = k.g.attribute(node, 3) != 0;
+  f2_word const copies = owners(l).reg;
+
+  // A copy moves 4, 8 or 16 bytes that are consecutive and aligned on both sides.
+  access_shape const shape = shape_of_access(k.g, k.spec, k.facts, node);
+  view_access a(k, v, l, copies);
+  int const elem = log2_bytes(v.type);
+  int fast = -1;
+  for (int d = 0; d < v.extents.rank; ++d)
+    if (v.stride[d] == 1 && v.extents.extent[d] > 1) fast = d;
+  bool const same_axis = fast == shape.axis || v.extents.elements() == 1;
+  int const width = same_axis ? std::min(a.access.width, shape.vector(elem)) : 0;
+  int const bytes = 1 << (width + elem);
+  if (!k.hw->can_copy(bytes) || (hint.is_volatile)) {
+    if (require)
+      k.fail(
+          node,
+          "kiln[R-TG02] async_load with .require_async: hardware copies 4, 8 or 16 consecutive aligned bytes, only " +
+              std::to_string(bytes) + " are proven here" +
+              (k.target.is_amdgpu() ? " and this target copies through registers" : "") +
+              "; align the pointer and strides, use a wider type, or drop .require_async");
+    k.result.notes.push_back("async_load at line " + std::to_string(k.g[node].line) + " copies through registers, " +
+                             std::to_string(bytes) + " bytes at a time");
+    auto const access = k.address_of(node, 2, l, false);
+    auto const x = k.load_global(node, access, other, hint);
+    k.write_view(v, l, x);
+    return {};
+  }
+  a.access = vectorize(l, axis_dim(fast < 0 ? 0 : fast), elem, {.contiguity = width});
+  auto const access = k.address_of(node, 2, l, false);
+  k.touch(local_event::kind::async_write, k.bytes_of_view(v), v.slot);
+  k.copies_in_flight = true;
+  registers instead;
+  bool zero_fill = true;
+  if (other >= 0) {
+    int o = other;
+    while (k.g[o].code == op::broadcast) o = k.g.operand(o, 0);
+    zero_fill = k.g[o].code == op::constant && k.g.attribute(o, 0) == 0;
+    if (!zero_fill) instead = k.get(other, l);
+  }
+  k.when(k.is_owner(l), [&] {
+    for (int n = 0; n < a.vectors(); ++n) {
+      auto const group = a.registers_of(n);
+      auto const r = static_cast<std::size_t>(group[0]);
+      if (r & copies) continue;
+      Value* in = k.inside(l, v.extents, group[0]); // padding has no place in the buffer
+      if (auto* c = llvm::dyn_cast_or_null<llvm::ConstantInt>(in); c && c->isZero()) continue;
+      k.when(in, [&] {
+        Value *mask = access.mask[r], *to = a.pointer(group[0]);
+        if (mask && !zero_fill) {
+          llvm::BasicBlock *copy = k.block("copy"), *fill = k.block("fill"), *after = k.block("copied");
+          b.CreateCondBr(mask, copy, fill);
+          b.SetInsertPoint(copy);
+          k.hw->copy(to, access.address[r], bytes, nullptr, hint);
+          b.CreateBr(after);
+          b.SetInsertPoint(fill);
+          for (std::size_t j = 0; j < group.size(); ++j) {
+            Value* x = instead.r[k.is_scalar(other) ? 0 : static_cast<std::size_t>(group[j])];
+            b.CreateAlignedStore(k.to_memory(x, v.type),
+                                 b.CreateInBoundsGEP(k.memory_type(v.type), to, k.i32(static_cast<std::int64_t>(j))),
+                                 llvm::Align(static_cast<std::uint64_t>(bytes_of(v.type))));
+          }
+          b.CreateBr(after);
+          b.SetInsertPoint(after);
+        } else {
+          k.hw->copy(to, access.address[r], bytes, mask, hint);
+        }
+      });
+    }
+  });
+  return {};
+}
+
+registers lowering<op::async_commit>::emit(lowerer& k, int) {
+  k.hw->commit_copies();
+  return {};
+}
+
+registers lowering<op::async_wait>::emit(lowerer& k, int node) {
+  // Named groups: as many as were committed after them may stay pending. Across loops that number is not known.
+  auto pending = static_cast<int>(k.g.attribute(node, 0));
+  for (int o : k.g.operands(node)) {
+    if (o < 0 || k.g[o].code != op::async_commit) {
+      pending = 0;
+      continue;
+    }
+    bool straight = true;
+    for (int i = o; i < node; ++i)
+      straight &=
+          !has(k.g[i].code, trait::opens) && !has(k.g[i].code, trait::closes) && !has(k.g[i].code, trait::middle);
+    pending = std::min(pending, straight ? k.commits.at(node) - k.commits.at(o) - 1 : 0);
+  }
+  k.hw->wait_copies(pending);
+  local_event e;
+  e.what = local_event::kind::async_wait;
+  e.drains = pending == 0;
+  k.structure(e);
+  return {};
+}
+
+registers lowering<op::sync>::emit(lowerer& k, int) {
+  k.hw->barrier(true);
+  k.structure({.what = local_event::kind::barrier});
+  return {};
+}
+
+// ---- products
+// ---------------------------------------------------------------------------------------------------------------
+
+// Both operands lie in local memory; each thread walks along k and keeps its part of the result in registers.
+registers lowering<op::dot>::emit(lowerer& k, int node) {
+  auto& b = k.b;
+  linear_layout const& l = k.plan.of(node);
+  int const acc = k.g.operand(node, 2);
+  dtype const t = k.type(k.g.operand(node, 0)), sum = k.type(node);
+  auto operand = [&](int i, char const* what) {
+    int const o = k.g.operand(node, i);
+    if (k.g[o].kind == node_kind::view) return k.view(o);
+    linear_layout const have = k.layout_of_use(o);
+    return k.stage(k.get(o, have), k.type(o), k.g.shape_of(o), have, what);
+  };
+  view_value const x = operand(0, "the left operand of dot"), y = operand(1, "the right operand of dot");
+  k.touch(local_event::kind::read, k.bytes_of_view(x), x.slot);
+  k.touch(local_event::kind::read, k.bytes_of_view(y), y.slot);
+  std::size_t const n = std::size_t{1} << l.in.bits(reg);
+  std::vector<Value*> start;
+  if (acc >= 0) start = k.get(acc, l).r;
+  else start.assign(n, llvm::Constant::getNullValue(k.carrier(sum)));
+
+  // Rows and columns of this thread; those of the padding read the last one inside.
+  auto clamped = [&](int axis, int r, std::int64_t extent) {
+    Value* c = k.coordinate(l, axis, r);
+    if (k.inside(l, k.g.shape_of(node), r)) c = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, c, k.i32(extent - 1));
+    return c;
+  };
+  std::map<f2_word, std::pair<Value*, std::size_t>> rows, columns; // register part -> address of k = 0, number
+  std::vector<std::size_t> row(n), column(n);
+  for (std::size_t r = 0; r < n; ++r) {
+    f2_word const c = l(l.in.put(reg, r));
+    auto place = [&](auto& all, view_value const& v, int axis, std::size_t& number) {
+      auto const [at, fresh] = all.try_emplace(l.out.get(c, axis_dim(axis)), nullptr, all.size());
+      if (fresh) {
+        Value* i = clamped(axis, static_cast<int>(r), v.extents.extent[axis]);
+        Value* const coordinates[] = {axis == 0 ? i : k.i32(0), axis == 0 ? k.i32(0) : i};
+        at->second.first = k.element_address(v, coordinates);
+      }
+      number = at->second.second;
+    };
+    place(rows, x, 0, row[r]);
+    place(columns, y, 1, column[r]);
+  }
+  std::int64_t const depth = x.extents.extent[1];
+  llvm::BasicBlock *from = b.GetInsertBlock(), *body = k.block("dot"), *after = k.block("dot.end");
+  b.CreateBr(body);
+  b.SetInsertPoint(body);
+  llvm::PHINode* step = b.CreatePHI(b.getInt32Ty(), 2, "k");
+  step->addIncoming(k.i32(0), from);
+  std::vector<llvm::PHINode*> sums;
+  for (std::size_t r = 0; r < n; ++r) {
+    sums.push_back(b.CreatePHI(start[0]->getType(), 2));
+    sums.back()->addIncoming(start[start.size() == 1 ? 0 : r], from);
+  }
+  // A few steps of k at once: their loads overlap.
+  std::int64_t const unroll = depth % 8 == 0 ? 8 : depth % 4 == 0 ? 4 : 1;
+  dtype const wide = is_float(t) ? emit::compute_type(t) : sum;
+  std::vector<Value*> values(sums.begin(), sums.end());
+  for (std::int64_t u = 0; u < unroll; ++u) {
+    auto fetch = [&](auto const& all, view_value const& v, std::int64_t stride) {
+      std::vector<Value*> e(all.size());
+      for (auto const& [c, place] : all) {
+        Value* p =
+            b.CreateInBoundsGEP(k.memory_type(t), place.first, b.CreateMul(b.CreateAdd(step, k.i32(u)), k.i32(stride)));
+        Value* raw = b.CreateAlignedLoad(k.memory_type(t), p, llvm::Align(static_cast<std::uint64_t>(bytes_of(t))));
+        e[place.second] = k.convert_type(k.from_memory(raw, v.type), t, wide);
+      }
+      return e;
+    };
+    auto const p = fetch(rows, x, x.stride[1]), q = fetch(columns, y, y.stride[0]);
+    for (std::size_t r = 0; r < n; ++r) {
+      Value *i = p[row[r]], *j = q[column[r]];
+      if (is_float(t)) values[r] = b.CreateIntrinsic(llvm::Intrinsic::fma, {i->getType()}, {i, j, values[r]});
+      else values[r] = b.CreateAdd(values[r], b.CreateMul(i, j));
+    }
+  }
+  Value* next = b.CreateAdd(step, k.i32(unroll));
+  step->addIncoming(next, b.GetInsertBlock());
+  for (std::size_t r = 0; r < n; ++r) sums[r]->addIncoming(values[r], b.GetInsertBlock());
+  b.CreateCondBr(b.CreateICmpULT(next, k.i32(depth)), body, after);
+  b.SetInsertPoint(after);
+  return {std::move(values)};
+}
+
+} // namespace kiln::jit::simt

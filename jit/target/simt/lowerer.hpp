@@ -1,0 +1,212 @@
+// The state of one lowering: where the builder stands, what every node's registers are, what local memory was touched.
+// The operations themselves are in lowerings.hpp and the files that it names.
+#pragma once
+
+#include "hardware.hpp"
+#include "jit/emit/convert.hpp"
+#include "jit/passes/assign_layouts.hpp"
+#include "jit/passes/insert_barriers.hpp"
+#include "lower.hpp"
+
+#include <functional>
+#include <kiln/layout/ownership.hpp>
+#include <llvm/IR/DIBuilder.h>
+#include <map>
+#include <optional>
+
+namespace kiln::jit::simt {
+
+/// A thread's part of a tile: one value per register of the layout. Pointers: with a base (one pointer for the whole
+/// tile) `r` are offsets from it in elements, i64; without, pointers.
+struct registers {
+  std::vector<Value*> r;
+  Value* base = nullptr;
+  Value* scalar() const { return r[0]; }
+};
+
+/// A part of local memory: element c is at `pointer + sum c_d * stride_d` elements. Only the pointer varies at run
+/// time.
+struct view_value {
+  Value* pointer = nullptr;
+  dtype type{};
+  shape extents{};
+  std::int64_t stride[max_rank]{}; ///< elements
+  int align = 1;                   ///< bytes, of the pointer
+  // What may be touched, for the barriers: a constant start and axes, where a runtime index adds an axis of its own.
+  std::int64_t offset = 0;
+  std::vector<byte_axis> reach;
+  ring_slot slot{};
+};
+
+class lowerer {
+public:
+  lowerer(graph_view const& g, specialisation const& s, kiln::target const& t, module_builder& mb);
+  simt_code run();
+
+  // -- fixed for the kernel
+  // ---------------------------------------------------------------------------------------------
+  graph_view const& g;
+  specialisation const& spec;
+  kiln::target const& target;
+  module_builder& mb;
+  llvm::LLVMContext& context;
+  llvm::IRBuilder<> b;
+  std::unique_ptr<hardware> hw;
+  cta_shape cta;
+  std::vector<node_facts> facts;
+  layout_plan plan;
+  llvm::Function* function = nullptr;
+  Value *thread = nullptr, *lane = nullptr, *warp = nullptr;
+  simt_code result;
+
+  emit::emitter emitter() { return {b, emit::capabilities::gpu()}; }
+  dtype type(int node) const { return g[node].type; }
+  llvm::Type* carrier(dtype t) { return emit::carrier(context, t); }
+  /// The integer that an element is in memory.
+  llvm::Type* memory_type(dtype t) { return b.getIntNTy(static_cast<unsigned>(storage_bits_of(t))); }
+  Value* i32(std::int64_t v) { return b.getInt32(static_cast<std::uint32_t>(v)); }
+  Value* i64(std::int64_t v) { return b.getInt64(static_cast<std::uint64_t>(v)); }
+  [[noreturn]] void fail(int node, std::string const& text) const;
+
+  // -- values
+  // -----------------------------------------------------------------------------------------------------------
+  /// The node's tile in `want`, converted or computed there if need be; a scalar in any layout.
+  registers get(int node, linear_layout const& want);
+  Value* scalar(int node) { return get(node, plan.of(node)).scalar(); }
+  bool is_scalar(int node) const { return g[node].shape == 0; }
+  void define(int node, registers r, int index = 0);
+  registers result_of(int node, int index);
+  registers compute(int node, linear_layout const& want); ///< of a placeless node
+  /// The layout that costs least to read a tile in.
+  linear_layout layout_of_use(int node);
+  /// Whether the condition holds in any thread of the CTA.
+  Value* any_thread(Value* condition);
+  /// All registers of an element-wise operation in a layout.
+  registers element_wise(int node, linear_layout const& l);
+  /// One element of it.
+  Value* element(int node, llvm::ArrayRef<Value*> x);
+  /// The value conversion of docs/numerics.md.
+  Value* convert_type(Value* x, dtype from, dtype to);
+  /// The body of a custom combine on scalars: arguments in order, then results.
+  std::vector<Value*> combine(int begin, llvm::ArrayRef<Value*> arguments);
+
+  // -- coordinates (i32)
+  // --------------------------------------------------------------------------------------------------
+  /// Of a register's element along an axis; `thread_part` alone is what lane and warp add.
+  Value* coordinate(linear_layout const& l, int axis, int reg);
+  Value* thread_part(linear_layout const& l, layout_dim to);
+  /// Coordinate bits that a register and the thread both set: XOR and addition differ there.
+  static bool additive(linear_layout const& l, layout_dim to);
+  /// Whether a register's element lies inside the tile; nullptr: always.
+  Value* inside(linear_layout const& l, shape const& s, int reg);
+  /// This thread owns its elements of the layout; nullptr: every thread does.
+  Value* is_owner(linear_layout const& l);
+  Value* bit_parity(Value* index, f2_word mask);
+  Value* all_of(Value* x, Value* y) { return !x ? y : !y ? x : b.CreateAnd(x, y); }
+  void when(Value* condition, std::function<void()> const& body);
+
+  // -- moving data (move.cpp)
+  // ---------------------------------------------------------------------------------------------
+  std::vector<Value*> convert(std::vector<Value*> x, linear_layout const& from, linear_layout const& to);
+  /// Any first-class value of a lane, by xor or by index.
+  Value* shuffle(Value* x, unsigned delta);
+  Value* shuffle_from(Value* x, Value* from);
+  /// Registers of `to` that hold the same elements as registers of `from`, where only registers differ.
+  static std::vector<int> register_map(linear_layout const& to, linear_layout const& from);
+  /// Owners' values, given to every thread that holds the element.
+  std::vector<Value*> replicate(std::vector<Value*> x, linear_layout const& l);
+
+  // -- local memory
+  // -------------------------------------------------------------------------------------------------------
+  /// Room for one use, in bytes; constant offset in the arena.
+  std::uint32_t scratch(std::int64_t bytes, char const* what);
+  Value* arena(std::int64_t offset);
+  void touch(local_event::kind what, std::vector<byte_range> bytes, ring_slot slot = {});
+  void touch(local_event::kind what, std::int64_t offset, std::int64_t bytes);
+  void structure(local_event e) { events.push_back({std::move(e), nullptr}); }
+  view_value view(int node);
+  std::vector<byte_range> bytes_of_view(view_value const& v);
+  /// A tile in scratch memory as a row-major view.
+  view_value stage(registers const& x, dtype t, shape const& s, linear_layout const& l, char const* what);
+  std::vector<Value*> read_view(view_value const& v, linear_layout const& l);
+  void write_view(view_value const& v, linear_layout const& l, llvm::ArrayRef<Value*> x, Value* mask = nullptr);
+  /// v[c with c[axis] := index[c]], for the registers of a tile of shape `s`.
+  std::vector<Value*> gather_view(view_value const& v, std::vector<Value*> const& index, dtype index_type,
+                                  shape const& s, linear_layout const& l, int axis);
+  /// The address of an element with the given coordinates (i32 each).
+  Value* element_address(view_value const& v, llvm::ArrayRef<Value*> coordinates);
+  Value* to_memory(Value* x, dtype t);
+  Value* from_memory(Value* x, dtype t);
+  Value* pack(llvm::ArrayRef<Value*> elements, dtype t, llvm::Type* word);
+  void unpack(llvm::ArrayRef<Value*> words, dtype t, llvm::MutableArrayRef<Value*> elements);
+  llvm::Type* word_type(dtype t, int elements) const;
+
+  // -- global memory
+  // ------------------------------------------------------------------------------------------------------
+  struct global_access {
+    linear_layout layout;
+    std::vector<Value*> address, mask; ///< of each register; a null mask lets everything through
+  };
+  /// Addresses and masks of a memory operation's elements; the mask includes bounds, padding, and `owners_only`.
+  global_access address_of(int node, int mask_operand, linear_layout const& l, bool owners_only);
+  Value* pointer_of(registers const& p, dtype t, int reg);
+  /// The values of a load's elements: masked-off ones are 0.
+  std::vector<Value*> load_global(int node, global_access const& a, int other, cache_hint hint);
+
+  // -- control and structure
+  // ----------------------------------------------------------------------------------------------
+  struct open_region {
+    int node;
+    llvm::BasicBlock *head = nullptr, *exit = nullptr, *otherwise = nullptr;
+    llvm::PHINode *index = nullptr, *remaining = nullptr;
+    Value* step = nullptr;
+  };
+  std::vector<open_region> open;
+  struct cell {
+    std::vector<llvm::AllocaInst*> slot;
+  };
+  std::map<int, cell> cells;
+  llvm::AllocaInst* alloca_in_entry(llvm::Type* t);
+  llvm::BasicBlock* block(char const* name) { return llvm::BasicBlock::Create(context, name, function); }
+  void push_scope() { scopes.emplace_back(); }
+  void pop_scope() { scopes.pop_back(); }
+  llvm::BasicBlock* leave = nullptr; ///< where the kernel returns
+  std::vector<llvm::Value*> slots;   ///< kernel parameters
+  int first_slot_of(int param) const { return first_slot(g, param); }
+  std::vector<std::int64_t> buffer_offset; ///< of each allocation, in the arena or (static) behind `static_base`
+  static constexpr std::int64_t static_base = 1 << 28;
+  std::map<int, llvm::GlobalVariable*> static_arrays;
+  std::map<int, int> commits; ///< how many async_commit nodes precede a node, in program order
+  bool copies_in_flight = false;
+
+private:
+  friend simt_code kiln::jit::lower_simt(graph_view const&, specialisation const&, kiln::target const&,
+                                         module_builder&);
+  using key = std::pair<int, int>; ///< node (+ result index), layout
+  struct recorded_event {
+    local_event event;
+    llvm::Instruction* marker;
+  };
+
+  int layout_id(linear_layout const& l);
+  registers const* look_up(int node, int layout) const;
+  void make_function();
+  void place_buffers();
+  void debug_location(int node);
+  void finish();
+
+  std::vector<std::map<key, registers>> scopes;
+  std::vector<linear_layout> layouts;
+  std::map<std::pair<int, layout_dim>, Value*> thread_parts;
+  std::map<int, Value*> owners_;
+  llvm::Instruction* entry_end = nullptr;
+  std::vector<recorded_event> events;
+  llvm::Function* marker_function = nullptr;
+  llvm::GlobalVariable* arena_variable = nullptr;
+  std::int64_t data_bytes = 0, scratch_bytes = 0, scratch_at = 0;
+  std::unique_ptr<llvm::DIBuilder> debug;
+  std::vector<llvm::DIFile*> debug_files;
+  std::map<std::uint8_t, llvm::DISubprogram*> debug_scopes;
+};
+
+} // namespace kiln::jit::simt

@@ -1,0 +1,480 @@
+// Reductions and scans: in registers, by shuffles inside a warp, through shared memory between warps.
+//
+// The plan of a reduction is a list of butterfly steps: point x combines with x ^ delta. Registers that hold the same
+// run afterwards are dropped, so that a step in registers halves the work. Elements of the padding never take part: a
+// built-in combine gets its identity there, a custom one is left out by a select.
+#include "lowerings.hpp"
+
+#include "jit/emit/math.hpp"
+
+#include <algorithm>
+#include <kiln/layout/index_terms.hpp>
+#include <kiln/layout/reduction_plan.hpp>
+#include <limits>
+
+namespace kiln::jit::simt {
+
+using enum layout_dim;
+
+namespace {
+
+using element_values = std::vector<Value*>;                                                   ///< one per operand
+using combiner = std::function<element_values(element_values const&, element_values const&)>; ///< left, right
+
+/// One value per operand and register.
+using tuple_registers = std::vector<element_values>; // [register][operand]
+
+/// `low` first? The direction's lowest bit says which of two points comes first; nullptr: constant answer in
+/// `constant`.
+struct order_bit {
+  Value* other_first = nullptr;
+  bool constant = false;
+};
+
+class reduction {
+public:
+  reduction(lowerer& lowering, linear_layout layout, int along, combiner f, bool order)
+      : k(lowering), l(std::move(layout)), axis(axis_dim(along)), combine(std::move(f)), ordered(order),
+        plan(plan_reduction(l, axis, order)) {}
+
+  lowerer& k;
+  linear_layout l;
+  layout_dim axis;
+  combiner combine;
+  bool ordered;
+  reduction_plan plan;
+  /// Extent of the axis where padding must be left out by selects (custom combines); 0: none, or identities do.
+  std::int64_t extent = 0;
+
+  /// Combines and leaves, in every register of a layout without the axis' bits, the result.
+  std::pair<tuple_registers, linear_layout> run(tuple_registers x) {
+    int done = 0;
+    while (done < plan.steps && plan.step[static_cast<std::size_t>(done)].level <= lane) ++done;
+    for (int i = 0; i < done; ++i) step(x, plan.step[static_cast<std::size_t>(i)], i);
+    fill(x);
+    if (done == plan.steps) return {x, l};
+    // The rest lies in other warps: every thread gets all partial results into registers.
+    linear_layout const partial = partials_layout(l, axis, plan, done);
+    int const rest = plan.steps - done;
+    linear_layout const wide =
+        normal_form(repeat_in_registers(without_register_copies(zero_axis(partial, axis)), axis, rest), k.cta);
+    std::size_t const operands = x[0].size();
+    tuple_registers y(std::size_t{1} << wide.in.bits(reg), element_values(operands));
+    for (std::size_t o = 0; o < operands; ++o) {
+      std::vector<Value*> column;
+      for (element_values const& e : x) column.push_back(e[o]);
+      std::vector<Value*> const moved = k.convert(column, partial, wide);
+      for (std::size_t r = 0; r < moved.size(); ++r) y[r][o] = moved[r];
+    }
+    reduction in_registers(k, wide, axis_index(axis), combine, ordered);
+    // An ordered partial i is the run that starts at i * 2^done.
+    in_registers.extent = extent ? (extent + (std::int64_t{1} << done) - 1) >> done : 0;
+    return in_registers.run(std::move(y));
+  }
+
+  /// Joins x with its partner of a step, in the axis' order where that counts.
+  element_values join(element_values const& mine, element_values const& other, order_bit which) {
+    if (!ordered) return combine(mine, other);
+    if (!which.other_first) return which.constant ? combine(other, mine) : combine(mine, other);
+    element_values first, second;
+    for (std::size_t o = 0; o < mine.size(); ++o) {
+      first.push_back(k.b.CreateSelect(which.other_first, other[o], mine[o]));
+      second.push_back(k.b.CreateSelect(which.other_first, mine[o], other[o]));
+    }
+    return combine(first, second);
+  }
+  order_bit order_of(reduction_step const& s, std::size_t r) {
+    f2_word const direction = l.out.get(s.direction, axis), lowest = direction & (~direction + 1);
+    order_bit o;
+    o.constant = (l.out.get(l(l.in.put(reg, r)), axis) & lowest) != 0;
+    if (reachable_bits(l, {lane, warp}, axis) & lowest) {
+      Value* c = k.b.CreateAnd(k.coordinate(l, axis_index(axis), static_cast<int>(r)),
+                               k.i32(static_cast<std::int64_t>(lowest)));
+      o.other_first = k.b.CreateICmpNE(c, k.i32(0));
+    }
+    return o;
+  }
+  /// For custom combines on a padded axis: the later of the two runs begins inside the tile. nullptr: always.
+  Value* later_exists(int step_index, std::size_t r) {
+    if (!extent) return nullptr;
+    std::int64_t const run = std::int64_t{1} << step_index;
+    f2_word const own = l.out.get(l(l.in.put(reg, r)), axis), reach = reachable_bits(l, {lane, warp}, axis);
+    auto const at_most = static_cast<std::int64_t>((own | reach) | static_cast<f2_word>(run)) & ~(run - 1);
+    if (at_most < extent) return nullptr;
+    Value* c = k.coordinate(l, axis_index(axis), static_cast<int>(r));
+    Value* start = k.b.CreateAnd(k.b.CreateOr(c, k.i32(run)), k.i32(~(run - 1)));
+    return k.b.CreateICmpULT(start, k.i32(extent));
+  }
+  element_values partner(tuple_registers const& x, reduction_step const& s, std::size_t r) {
+    auto const other = static_cast<std::size_t>(canonical(r ^ static_cast<std::size_t>(l.in.get(s.delta, reg))));
+    auto const lanes = static_cast<unsigned>(l.in.get(s.delta, lane));
+    element_values e;
+    for (Value* v : x[other]) e.push_back(k.shuffle(v, lanes));
+    return e;
+  }
+
+private:
+  /// The representative of a register among those that hold the same run.
+  std::size_t canonical(std::size_t r) const {
+    for (auto const& [pivot, delta] : dropped)
+      if (r & pivot) r ^= delta;
+    return r;
+  }
+
+  void step(tuple_registers& x, reduction_step const& s, int index) {
+    auto delta = static_cast<std::size_t>(l.in.get(s.delta, reg));
+    bool const crosses = l.in.get(s.delta, lane) != 0;
+    std::size_t pivot = 0;
+    if (!crosses) {
+      delta = canonical(delta);
+      pivot = delta & (~delta + 1);
+    }
+    tuple_registers y = x;
+    for (std::size_t r = 0; r < x.size(); ++r) {
+      if (canonical(r) != r || (pivot && (r & pivot))) continue;
+      element_values const other = partner(x, s, r);
+      element_values const joined = join(x[r], other, order_of(s, r));
+      y[r] = joined;
+      if (Value* exists = later_exists(index, r)) { // keep the earlier run alone
+        order_bit const which = order_of(s, r);
+        for (std::size_t o = 0; o < joined.size(); ++o) {
+          Value* first = which.other_first ? k.b.CreateSelect(which.other_first, other[o], x[r][o])
+                         : which.constant  ? other[o]
+                                           : x[r][o];
+          y[r][o] = k.b.CreateSelect(exists, joined[o], first);
+        }
+      }
+    }
+    x = std::move(y);
+    if (pivot) {
+      for (auto& [p, d] : dropped)
+        if (d & pivot) d ^= delta;
+      dropped.emplace_back(pivot, delta);
+    }
+  }
+  void fill(tuple_registers& x) const {
+    for (std::size_t r = 0; r < x.size(); ++r) x[r] = x[canonical(r)];
+  }
+
+  std::vector<std::pair<std::size_t, std::size_t>> dropped; ///< (pivot bit, delta): registers r and r ^ delta are one
+};
+
+/// What a built-in combine is: its identity and its step, in the type it computes in.
+struct builtin {
+  lowerer& k;
+  reduce_op code;
+  dtype type; ///< of the elements
+  nan_mode nan;
+
+  /// f16 and bf16 sums and products accumulate in f32; their maxima compare there.
+  dtype wide() const { return emit::compute_type(type); }
+  llvm::Type* carrier() const { return k.carrier(wide()); }
+
+  Value* identity() const {
+    llvm::Type* t = carrier();
+    bool const fp = is_float(type);
+    unsigned const bits = t->getScalarSizeInBits();
+    switch (code) {
+    case reduce_op::sum: return fp ? llvm::ConstantFP::get(t, -0.0) : llvm::Constant::getNullValue(t);
+    case reduce_op::prod: return fp ? llvm::ConstantFP::get(t, 1.0) : llvm::ConstantInt::get(t, 1);
+    case reduce_op::max:
+    case reduce_op::min: {
+      bool const max = code == reduce_op::max;
+      if (fp) return nan == nan_mode::ignore ? llvm::ConstantFP::getNaN(t) : llvm::ConstantFP::getInfinity(t, max);
+      if (is_signed_int(type))
+        return llvm::ConstantInt::get(t, max ? llvm::APInt::getSignedMinValue(bits)
+                                             : llvm::APInt::getSignedMaxValue(bits));
+      return llvm::ConstantInt::get(t, max ? llvm::APInt::getZero(bits) : llvm::APInt::getMaxValue(bits));
+    }
+    case reduce_op::all: return k.b.getTrue();
+    case reduce_op::any:
+    case reduce_op::bit_xor:
+    case reduce_op::custom: break;
+    }
+    return llvm::Constant::getNullValue(t);
+  }
+  Value* apply(Value* x, Value* y) const {
+    using namespace llvm;
+    auto& b = k.b;
+    bool const fp = is_float(type);
+    switch (code) {
+    case reduce_op::sum: return fp ? b.CreateFAdd(x, y) : b.CreateAdd(x, y);
+    case reduce_op::prod: return fp ? b.CreateFMul(x, y) : b.CreateMul(x, y);
+    case reduce_op::max:
+      if (fp)
+        return b.CreateBinaryIntrinsic(nan == nan_mode::ignore ? Intrinsic::maximumnum : Intrinsic::maximum, x, y);
+      return b.CreateBinaryIntrinsic(is_signed_int(type) ? Intrinsic::smax : Intrinsic::umax, x, y);
+    case reduce_op::min:
+      if (fp)
+        return b.CreateBinaryIntrinsic(nan == nan_mode::ignore ? Intrinsic::minimumnum : Intrinsic::minimum, x, y);
+      return b.CreateBinaryIntrinsic(is_signed_int(type) ? Intrinsic::smin : Intrinsic::umin, x, y);
+    case reduce_op::any: return b.CreateOr(x, y);
+    case reduce_op::all: return b.CreateAnd(x, y);
+    case reduce_op::bit_xor: return b.CreateXor(x, y);
+    case reduce_op::custom: break;
+    }
+    return x;
+  }
+};
+
+/// The layout in which a node's operands are reduced: that of the first which has a place.
+linear_layout layout_of_operands(lowerer& k, int node) {
+  for (int o : k.g.operands(node))
+    if (o >= 0 && !k.plan.placeless[static_cast<std::size_t>(o)]) return k.plan.of(o);
+  return k.layout_of_use(k.g.operand(node, 0));
+}
+
+/// All axes as one, the packed coordinate being the index.
+linear_layout flattened(linear_layout l) {
+  l.out = {{d0, static_cast<std::uint8_t>(l.out.total())}};
+  return l;
+}
+
+/// Registers of a finished reduction in the layout that was assigned to its result.
+std::vector<Value*> place_result(lowerer& k, int node, int axis, tuple_registers const& x, linear_layout const& l,
+                                 std::size_t operand) {
+  std::vector<Value*> values;
+  for (element_values const& e : x) values.push_back(e[operand]);
+  if (axis < 0) {
+    values.resize(1);
+    return values;
+  }
+  // Seen without the axis, many registers hold the same element.
+  shape const& to = k.g.shape_of(node);
+  linear_layout const all = normal_form(
+      to.rank == k.g.shape_of(k.g.operand(node, 0)).rank ? zero_axis(l, axis_dim(axis)) : remove_axis(l, axis), k.cta);
+  if (to.rank == 0 || k.is_scalar(node)) {
+    values.resize(1);
+    return values;
+  }
+  std::vector<int> kept;
+  linear_layout const less = without_register_copies(all, &kept);
+  std::vector<Value*> r;
+  for (int i : kept) r.push_back(values[static_cast<std::size_t>(i)]);
+  return k.convert(r, less, k.plan.of(node));
+}
+
+combiner custom_combiner(lowerer& k, int begin) {
+  return [&k, begin](element_values const& x, element_values const& y) {
+    element_values all = x;
+    all.insert(all.end(), y.begin(), y.end());
+    return k.combine(begin, all);
+  };
+}
+
+} // namespace
+
+registers lowering<op::reduce>::emit(lowerer& k, int node) {
+  auto const code = static_cast<reduce_op>(k.g.attribute(node, 0));
+  int const axis = static_cast<int>(k.g.attribute(node, 1)), first = k.g.operand(node, 0);
+  shape const& s = k.g.shape_of(first);
+  if (k.is_scalar(first)) return k.get(first, k.plan.of(first));
+  linear_layout l = layout_of_operands(k, node);
+  std::vector<registers> x;
+  for (int o : k.g.operands(node)) x.push_back(k.get(o, l));
+  bool const custom = code == reduce_op::custom;
+  builtin const f{k, code, k.type(first), static_cast<nan_mode>(k.g.attribute(node, 3))};
+
+  tuple_registers values;
+  for (std::size_t r = 0; r < x[0].r.size(); ++r) {
+    element_values e;
+    for (std::size_t o = 0; o < x.size(); ++o) {
+      Value* v = x[o].r[r];
+      if (!custom) {
+        v = k.convert_type(v, f.type, f.wide());
+        if (Value* in = k.inside(l, s, static_cast<int>(r))) v = k.b.CreateSelect(in, v, f.identity());
+      }
+      e.push_back(v);
+    }
+    values.push_back(std::move(e));
+  }
+  combiner const combine = custom ? custom_combiner(k, static_cast<int>(k.g.attribute(node, 4)))
+                                  : combiner([f](element_values const& a, element_values const& c) {
+                                      return element_values{f.apply(a[0], c[0])};
+                                    });
+  int along = axis;
+  if (axis < 0) l = flattened(l), along = 0;
+  reduction r(k, l, along, combine, custom);
+  if (custom && !std::has_single_bit(static_cast<unsigned>(s.extent[along]))) r.extent = s.extent[along];
+  auto [done, layout] = r.run(std::move(values));
+  registers out;
+  for (std::size_t o = x.size(); o-- > 0;) {
+    out.r = place_result(k, node, axis, done, layout, o);
+    if (!custom)
+      for (Value*& v : out.r) v = k.convert_type(v, f.wide(), f.type);
+    k.define(node, out, static_cast<int>(o));
+  }
+  return out;
+}
+
+registers lowering<op::arg_reduce>::emit(lowerer& k, int node) {
+  auto& b = k.b;
+  bool const max = static_cast<reduce_op>(k.g.attribute(node, 0)) == reduce_op::max;
+  int const axis = static_cast<int>(k.g.attribute(node, 1)), from = k.g.operand(node, 0);
+  shape const& s = k.g.shape_of(from);
+  dtype const t = k.type(from), wide = emit::compute_type(t);
+  bool const fp = is_float(t);
+  linear_layout const l = layout_of_operands(k, node);
+  registers const x = k.get(from, l);
+  builtin const f{k, max ? reduce_op::max : reduce_op::min, t, nan_mode::ignore};
+  tuple_registers values;
+  for (std::size_t r = 0; r < x.r.size(); ++r) {
+    Value *v = k.convert_type(x.r[r], t, wide), *i = k.coordinate(l, axis, static_cast<int>(r));
+    if (Value* in = k.inside(l, s, static_cast<int>(r))) { // padding loses to everything, also among equals
+      v = b.CreateSelect(in, v, f.identity());
+      i = b.CreateSelect(in, i, k.i32(std::numeric_limits<std::int32_t>::max()));
+    }
+    values.push_back({v, i});
+  }
+  // The better value wins, then the smaller index. NaN is worse than every number and equal to itself.
+  combiner const better = [&](element_values const& p, element_values const& q) {
+    Value *wins, *ties;
+    if (fp) {
+      Value *p_nan = b.CreateFCmpUNO(p[0], p[0]), *q_nan = b.CreateFCmpUNO(q[0], q[0]);
+      Value* above = max ? b.CreateFCmpOGT(p[0], q[0]) : b.CreateFCmpOLT(p[0], q[0]);
+      wins = b.CreateOr(above, b.CreateAnd(q_nan, b.CreateNot(p_nan)));
+      ties = b.CreateOr(b.CreateFCmpOEQ(p[0], q[0]), b.CreateAnd(p_nan, q_nan));
+    } else {
+      auto const predicate = max ? (is_signed_int(t) ? llvm::CmpInst::ICMP_SGT : llvm::CmpInst::ICMP_UGT)
+                                 : (is_signed_int(t) ? llvm::CmpInst::ICMP_SLT : llvm::CmpInst::ICMP_ULT);
+      wins = b.CreateICmp(predicate, p[0], q[0]);
+      ties = b.CreateICmpEQ(p[0], q[0]);
+    }
+    Value* take = b.CreateOr(wins, b.CreateAnd(ties, b.CreateICmpULT(p[1], q[1])));
+    return element_values{b.CreateSelect(take, p[0], q[0]), b.CreateSelect(take, p[1], q[1])};
+  };
+  auto [done, layout] = reduction(k, l, axis, better, false).run(std::move(values));
+  return {place_result(k, node, axis, done, layout, 1)};
+}
+
+// A scan keeps, beside the total of the aligned run that a point belongs to, the combine of the run's elements up to
+// the point. Step i joins two runs: points in the later one put the earlier total in front.
+registers lowering<op::scan>::emit(lowerer& k, int node) {
+  auto& b = k.b;
+  auto const code = static_cast<reduce_op>(k.g.attribute(node, 0));
+  int const axis = static_cast<int>(k.g.attribute(node, 1)), first = k.g.operand(node, 0);
+  bool const reverse = k.g.attribute(node, 2) != 0, custom = code == reduce_op::custom;
+  shape const& s = k.g.shape_of(first);
+  linear_layout const& l = k.plan.of(node);
+  std::vector<registers> x;
+  for (int o : k.g.operands(node)) x.push_back(k.get(o, l));
+  builtin const f{k, code, k.type(first), nan_mode::ignore};
+  combiner const combine = custom ? custom_combiner(k, static_cast<int>(k.g.attribute(node, 3)))
+                                  : combiner([f](element_values const& a, element_values const& c) {
+                                      return element_values{f.apply(a[0], c[0])};
+                                    });
+  std::int64_t const extent = s.extent[axis];
+  bool const padded = !std::has_single_bit(static_cast<unsigned>(extent));
+  std::size_t const operands = x.size();
+
+  tuple_registers total;
+  for (std::size_t r = 0; r < x[0].r.size(); ++r) {
+    element_values e;
+    for (registers const& v : x) e.push_back(custom ? v.r[r] : k.convert_type(v.r[r], f.type, f.wide()));
+    if (!custom)
+      if (Value* in = k.inside(l, s, static_cast<int>(r))) e[0] = b.CreateSelect(in, e[0], f.identity());
+    total.push_back(std::move(e));
+  }
+  tuple_registers prefix = total;
+  auto select = [&](Value* c, element_values const& p, element_values const& q) {
+    element_values r;
+    for (std::size_t o = 0; o < operands; ++o) r.push_back(b.CreateSelect(c, p[o], q[o]));
+    return r;
+  };
+
+  // One joining of runs of 2^index elements, inside a warp.
+  reduction helper(k, l, axis, combine, true);
+  reduction_plan const& plan = helper.plan;
+  auto const direction = [&](std::size_t r,
+                             int index) -> Value* { // this point lies in the later run (seen in scan order)
+    Value* c = b.CreateAnd(k.coordinate(l, axis, static_cast<int>(r)), k.i32(std::int64_t{1} << index));
+    return b.CreateICmp(reverse ? llvm::CmpInst::ICMP_EQ : llvm::CmpInst::ICMP_NE, c, k.i32(0));
+  };
+  // Custom combines on a padded axis: whether the run at the larger coordinates begins inside the tile.
+  auto const upper_exists = [&](std::size_t r, int index) -> Value* {
+    if (!custom || !padded) return nullptr;
+    std::int64_t const run = std::int64_t{1} << index;
+    Value* start = b.CreateAnd(b.CreateOr(k.coordinate(l, axis, static_cast<int>(r)), k.i32(run)), k.i32(~(run - 1)));
+    return b.CreateICmpULT(start, k.i32(extent));
+  };
+  int done = 0;
+  while (done < plan.steps && plan.step[static_cast<std::size_t>(done)].level <= lane) {
+    reduction_step const& step = plan.step[static_cast<std::size_t>(done)];
+    tuple_registers next_total(total.size()), next_prefix(total.size());
+    for (std::size_t r = 0; r < total.size(); ++r) {
+      element_values const other = helper.partner(total, step, r);
+      Value *later = direction(r, done), *exists = upper_exists(r, done);
+      element_values const left = select(later, other, total[r]), right = select(later, total[r], other);
+      element_values both = combine(left, right), with = combine(other, prefix[r]);
+      if (exists) {
+        // Forwards the later run may be missing, backwards the earlier one: what is left is the run that exists.
+        element_values const alone = reverse ? right : left;
+        both = select(exists, both, alone);
+        with = reverse ? select(exists, with, prefix[r]) : with;
+      }
+      next_total[r] = both;
+      next_prefix[r] = select(later, with, prefix[r]);
+    }
+    total = std::move(next_total), prefix = std::move(next_prefix);
+    ++done;
+  }
+
+  if (int const rest = plan.steps - done) {
+    // Warps own the top of the axis: each thread reads the totals of all runs and folds those that come before its own.
+    linear_layout const partial = partials_layout(l, axis_dim(axis), plan, done);
+    linear_layout const wide = normal_form(
+        repeat_in_registers(without_register_copies(zero_axis(partial, axis_dim(axis))), axis_dim(axis), rest), k.cta);
+    tuple_registers runs(std::size_t{1} << wide.in.bits(reg), element_values(operands));
+    for (std::size_t o = 0; o < operands; ++o) {
+      std::vector<Value*> column;
+      for (element_values const& e : total) column.push_back(e[o]);
+      std::vector<Value*> const moved = k.convert(column, partial, wide);
+      for (std::size_t r = 0; r < moved.size(); ++r) runs[r][o] = moved[r];
+    }
+    f2_solver place;
+    for (int i = 0; i < wide.in.bits(reg); ++i) place.add(wide.basis(reg, i), f2_unit(i));
+    int const count = 1 << rest;
+    for (std::size_t r = 0; r < prefix.size(); ++r) {
+      Value* mine = b.CreateLShr(k.coordinate(l, axis, static_cast<int>(r)), static_cast<std::uint64_t>(done));
+      // Beside the axis, this register's element decides which of the wide registers are its row.
+      f2_word const row = partial(partial.in.put(reg, r)) & ~partial.out.mask(axis_dim(axis));
+      element_values before;
+      Value* any = nullptr; // whether `before` holds something
+      for (int n = 0; n + 1 < count; ++n) {
+        int const i = reverse ? count - 1 - n : n;
+        if (custom && padded && (static_cast<std::int64_t>(i) << done) >= extent) continue;
+        auto const at = static_cast<std::size_t>(
+            place.solve(row ^ partial.out.put(axis_dim(axis), static_cast<f2_word>(i))).value());
+        Value* precedes = reverse ? b.CreateICmpULT(mine, k.i32(i)) : b.CreateICmpUGT(mine, k.i32(i));
+        if (before.empty()) before = runs[at], any = precedes;
+        else before = select(precedes, combine(before, runs[at]), before);
+        // In scan order the runs before mine are a prefix of this walk, so once one precedes, all earlier ones did.
+      }
+      if (!before.empty()) prefix[r] = select(any, combine(before, prefix[r]), prefix[r]);
+    }
+  }
+
+  registers out;
+  for (std::size_t o = operands; o-- > 0;) {
+    out.r.clear();
+    for (element_values const& e : prefix) out.r.push_back(custom ? e[o] : k.convert_type(e[o], f.wide(), f.type));
+    k.define(node, out, static_cast<int>(o));
+  }
+  return out;
+}
+
+Value* lowerer::any_thread(Value* condition) {
+  Value* x = b.CreateZExt(condition, b.getInt32Ty());
+  for (unsigned d = 1; d < static_cast<unsigned>(cta.warp_size); d *= 2) x = b.CreateOr(x, shuffle(x, d));
+  if (cta.num_warps == 1) return b.CreateICmpNE(x, i32(0));
+  std::int64_t const base = scratch(4 * cta.num_warps, "device_assert");
+  touch(local_event::kind::write, base, 4 * cta.num_warps);
+  b.CreateStore(x, b.CreateInBoundsGEP(b.getInt32Ty(), arena(base), warp)); // all lanes write the same word
+  touch(local_event::kind::read, base, 4 * cta.num_warps);
+  x = i32(0);
+  for (int w = 0; w < cta.num_warps; ++w)
+    x = b.CreateOr(x, b.CreateLoad(b.getInt32Ty(), b.CreateInBoundsGEP(b.getInt32Ty(), arena(base), i32(w))));
+  return b.CreateICmpNE(x, i32(0));
+}
+
+} // namespace kiln::jit::simt
