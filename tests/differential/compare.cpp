@@ -37,7 +37,7 @@ arguments_image::arguments_image(std::vector<argument> const& arguments, std::ui
     m.size = bytes.size();
     m.storage.assign(m.size + 2 * margin + 64, sentinel);
     m.offset = margin;
-    std::memcpy(m.storage.data() + m.offset, bytes.data(), m.size);
+    if (m.size != 0) std::memcpy(m.storage.data() + m.offset, bytes.data(), m.size);
   }
   point();
 }
