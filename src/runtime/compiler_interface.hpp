@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "kiln/dtype/dtype.hpp"
 #include "kiln/export.hpp"
 #include "kiln/graph/specialisation.hpp"
 #include "kiln/target/target.hpp"
@@ -46,10 +47,19 @@ struct device_code {
 /// Errors: kiln::compile_error (kernel, target, reason).
 KILN_INTERNAL_API device_code get_code(code_request const& request);
 
-/// What host code calls when a device_assert fails or a device_print is reached. Set once, before the first host compile.
+/// One operand of a device_print: `elements` values of `type` side by side, row-major.
+struct printed {
+  dtype type;
+  int rank;
+  std::int32_t elements;
+  void const* data;
+};
+
+/// What host code calls when a device_assert fails (once per CTA that sees it) or a device_print is reached; texts and
+/// files are indices into the graph's tables. Set once, before the first host compile.
 struct host_hooks {
-  void (*failed_assert)(void* runtime, std::int32_t node);
-  void (*print)(void* runtime, std::int32_t node, std::int64_t count, std::uint64_t const* bits);
+  void (*failed_assert)(void* runtime, std::int32_t text, std::int32_t file, std::int32_t line);
+  void (*print)(void* runtime, std::int32_t text, std::int64_t const* program, std::int32_t items, printed const* item);
 };
 KILN_INTERNAL_API void set_host_hooks(host_hooks hooks);
 

@@ -27,14 +27,14 @@ struct print_item {
   void const* data;
 };
 
-/// A device_assert failed: at least one element was false. `text` indexes graph_view::strings, `node` the graph. Called
-/// at most once per execution of the statement in a CTA; the CTA goes on afterwards.
+/// A device_assert failed: at least one element was false. `text` indexes graph_view::strings, `file` graph_view::files.
+/// Called at most once per execution of the statement in a CTA; the CTA goes on afterwards.
 inline constexpr char assert_hook[] = "kiln_host_assert";
-using assert_function = void(void* runtime, std::int32_t text, std::int32_t node);
+using assert_function = void(void* runtime, std::int32_t text, std::int32_t file, std::int32_t line);
 
 /// device_print: the text and the operands of one CTA, whose index along x, y, z is `program`.
 inline constexpr char print_hook[] = "kiln_host_print";
-using print_function = void(void* runtime, std::int32_t text, std::int32_t node, std::int64_t const* program,
-                            std::int32_t items, print_item const* item);
+using print_function = void(void* runtime, std::int32_t text, std::int64_t const* program, std::int32_t items,
+                            print_item const* item);
 
 } // namespace kiln::jit::host

@@ -66,27 +66,31 @@ void writer::open_function() {
   arena_ = function_->getArg(4);
   runtime_ = function_->getArg(5);
 
-  if (!g.files.empty()) {
+  // The kernel's own place is that of its first statement; parameters have none.
+  int first_statement = 0;
+  while (first_statement < g.size() && g[first_statement].line <= 0) ++first_statement;
+  if (first_statement < g.size()) {
+    const std::size_t own_file = g[first_statement].file;
     out_.module.addModuleFlag(llvm::Module::Warning, "Debug Info Version", llvm::DEBUG_METADATA_VERSION);
     debug_ = std::make_unique<llvm::DIBuilder>(out_.module);
     std::vector<llvm::DIFile*> files;
     for (char const* f : g.files) {
-      const std::string_view path(f);
+      const std::string_view path = *f ? f : g.files[own_file];
       const auto cut = path.rfind('/');
-      files.push_back(cut == std::string_view::npos ? debug_->createFile(f, ".")
+      files.push_back(cut == std::string_view::npos ? debug_->createFile(path, ".")
                                                     : debug_->createFile(std::string(path.substr(cut + 1)), std::string(path.substr(0, cut))));
     }
-    auto* unit = debug_->createCompileUnit(llvm::DISourceLanguageName(llvm::dwarf::DW_LANG_C_plus_plus_14), files[0], "kiln", true,
+    auto* unit = debug_->createCompileUnit(llvm::DISourceLanguageName(llvm::dwarf::DW_LANG_C_plus_plus_14), files[own_file], "kiln", true,
                                            "", 0, "", llvm::DICompileUnit::LineTablesOnly);
-    const int line = g.nodes.empty() ? 1 : std::max(1, g.nodes[0].line);
+    const int line = g[first_statement].line;
     const auto name = g.name.empty() ? std::string(out_.symbol) : std::string(g.name);
-    debug_function_ = debug_->createFunction(unit, name, std::string(out_.symbol), files[0], static_cast<unsigned>(line),
+    debug_function_ = debug_->createFunction(unit, name, std::string(out_.symbol), files[own_file], static_cast<unsigned>(line),
                                              debug_->createSubroutineType(debug_->getOrCreateTypeArray({})), static_cast<unsigned>(line),
                                              llvm::DINode::FlagPrototyped,
                                              llvm::DISubprogram::SPFlagDefinition | llvm::DISubprogram::SPFlagOptimized);
     function_->setSubprogram(debug_function_);
     for (std::size_t i = 0; i < files.size(); ++i)
-      debug_scopes_.push_back(i == 0 ? static_cast<llvm::DIScope*>(debug_function_)
+      debug_scopes_.push_back(i == own_file ? static_cast<llvm::DIScope*>(debug_function_)
                                      : debug_->createLexicalBlockFile(debug_function_, files[i]));
     b.SetCurrentDebugLocation(llvm::DILocation::get(c, static_cast<unsigned>(line), 0, debug_function_));
   }
@@ -391,8 +395,8 @@ void writer::emit_scalar(int n) {
 
 void writer::call_assert(int n) {
   Type *ptr = b.getPtrTy(), *i32 = b.getInt32Ty();
-  auto hook = out_.module.getOrInsertFunction(assert_hook, llvm::FunctionType::get(b.getVoidTy(), {ptr, i32, i32}, false));
-  b.CreateCall(hook, {runtime_, b.getInt32(static_cast<std::uint32_t>(g.attribute(n, 0))), b.getInt32(static_cast<std::uint32_t>(n))});
+  auto hook = out_.module.getOrInsertFunction(assert_hook, llvm::FunctionType::get(b.getVoidTy(), {ptr, i32, i32, i32}, false));
+  b.CreateCall(hook, {runtime_, b.getInt32(static_cast<std::uint32_t>(g.attribute(n, 0))), b.getInt32(g[n].file), b.getInt32(static_cast<std::uint32_t>(g[n].line))});
 }
 
 host_code lower_host(graph_view g, specialisation const& facts, host_cpu const& cpu, module_builder& out) {

@@ -40,6 +40,9 @@ void writer::for_strips(std::int64_t extent, unsigned width, unsigned unroll,
 
 void writer::emit_nest(nest const& it) {
   locate(it.roots.front().node);
+  for (const root& t : it.roots)
+    if (t.what == role::reduce && g.shape_of(t.node).rank == 0)
+      cells_[static_cast<std::size_t>(t.node)] = cell(carrier(g[t.node].type));
   if (it.own) {
     begin_levels();
     emit_own(it.roots.front().node, it);

@@ -302,8 +302,8 @@ void writer::emit_print(int n) {
   auto* where = cell(llvm::ArrayType::get(i64, 3));
   for (unsigned i = 0; i < 3; ++i)
     b.CreateStore(program_[i], b.CreateInBoundsGEP(where->getAllocatedType(), where, {b.getInt32(0), b.getInt32(i)}));
-  auto hook = out_.module.getOrInsertFunction(print_hook, llvm::FunctionType::get(b.getVoidTy(), {ptr, i32, i32, ptr, i32, ptr}, false));
-  b.CreateCall(hook, {runtime_, b.getInt32(static_cast<std::uint32_t>(g.attribute(n, 0))), b.getInt32(static_cast<std::uint32_t>(n)), where,
+  auto hook = out_.module.getOrInsertFunction(print_hook, llvm::FunctionType::get(b.getVoidTy(), {ptr, i32, ptr, i32, ptr}, false));
+  b.CreateCall(hook, {runtime_, b.getInt32(static_cast<std::uint32_t>(g.attribute(n, 0))), where,
                       b.getInt32(count), items});
 }
 

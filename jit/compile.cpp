@@ -1,0 +1,189 @@
+// The compile entry of the runtime and the tools. One engine and one disk cache serve the process.
+#include "jit/compile.hpp"
+
+#include <charconv>
+#include <chrono>
+#include <concepts>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "jit/target/host/lower.hpp"
+#include "kiln/graph/hash.hpp"
+#include "kiln/graph/save.hpp"
+#include "kiln/version.hpp"
+#include "src/cache/disk_cache.hpp"
+#include "src/graph/passes/passes.hpp"
+#include "src/runtime/compiler_interface.hpp"
+
+namespace kiln {
+
+namespace {
+
+/// Counts changes of the code that lowerings write, so that entries of an older emitter are never used.
+constexpr int emitter_version = 1;
+
+detail::host_hooks hooks;
+
+void failed_assert(void* runtime, std::int32_t text, std::int32_t file, std::int32_t line) {
+  hooks.failed_assert(runtime, text, file, line);
+}
+void print(void* runtime, std::int32_t text, std::int64_t const* program, std::int32_t items, jit::host::print_item const* item) {
+  std::vector<detail::printed> all;
+  for (std::int32_t i = 0; i < items; ++i) all.push_back({item[i].type, item[i].rank, item[i].elements, item[i].data});
+  hooks.print(runtime, text, program, items, all.data());
+}
+static_assert(std::same_as<decltype(failed_assert), jit::host::assert_function> && std::same_as<decltype(print), jit::host::print_function>);
+
+// Never destroyed: kernels may run while static objects go away.
+jit::engine& the_engine() {
+  static auto* e = new jit::engine({.symbols = {{jit::host::assert_hook, reinterpret_cast<void*>(failed_assert)},
+                                                {jit::host::print_hook, reinterpret_cast<void*>(print)}}});
+  return *e;
+}
+disk_cache& the_cache() {
+  static auto* c = new disk_cache(cache_options::from_environment(version(), std::string(jit::llvm_version())));
+  return *c;
+}
+
+/// A symbol that every assembler takes: letters, digits and underscores.
+std::string symbol_of(graph_view const& g) {
+  std::string s = "kiln_";
+  for (char c : g.name) s += (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ? c : '_';
+  return s;
+}
+
+std::string text_of(jit::code_info const& i) {
+  return std::to_string(i.arena_bytes) + " " + std::to_string(i.chunk) + " " + std::to_string(i.shared_bytes) + " " +
+         std::to_string(i.threads) + "\n" + i.notes;
+}
+bool parse_info(std::string_view text, jit::code_info& i) {
+  auto number = [&](auto& to) {
+    auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), to);
+    if (failed != std::errc() || end == text.data() + text.size()) return false;
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()) + 1);
+    return true;
+  };
+  if (!number(i.arena_bytes) || !number(i.chunk) || !number(i.shared_bytes) || !number(i.threads)) return false;
+  i.notes = text;
+  return true;
+}
+
+cache_key key_of(graph_view const& g, specialisation const& facts, target const& t, std::string const& device, jit::host_cpu const& cpu) {
+  cache_key key;
+  key.add("emitter", emitter_version);
+  key.add("graph", to_string(debug_hash(g)));
+  key.add("target", t.name());
+  if (t.family == target_family::host) key.add("cpu", cpu.name).add("features", cpu.features);
+  if (t.family == target_family::nvptx) key.add("device", device);
+  for (param_facts const& p : facts.params) {
+    key.add("alignment", p.alignment);
+    auto fact = [&](integer_fact const& f) { key.add(f.constant ? "is" : "divisor", f.constant ? f.value : f.divisor); };
+    fact(p.scalar);
+    for (integer_fact const& f : p.extent) fact(f);
+    for (integer_fact const& f : p.stride) fact(f);
+  }
+  return key;
+}
+
+void fill(jit::module_builder& m, graph_view const& prepared, specialisation const& facts, jit::host_cpu const& cpu, jit::code_info& info) {
+  if (m.target.family == target_family::host) {
+    auto code = jit::host::lower_host(prepared, facts, cpu, m);
+    info.arena_bytes = code.arena_bytes;
+  } else {
+    throw compile_error(std::string(prepared.name), std::string(m.target.name()), "building IR", "this build of kiln makes code for the host only");
+  }
+}
+
+/// What is known of finished specialisations beside their code, by engine key.
+struct known_infos {
+  std::mutex guard;
+  std::map<std::string, jit::code_info, std::less<>> by_key;
+};
+known_infos& infos() {
+  static auto* i = new known_infos;
+  return *i;
+}
+
+} // namespace
+
+namespace jit {
+
+graph prepare_graph(graph_view const& g, specialisation const& facts) {
+  return run_passes(g, standard_passes(), {.facts = facts, .grid = {}});
+}
+
+std::string emit(graph_view const& g, specialisation const& facts, target const& t, emit_kind kind, code_info* info) {
+  host_cpu cpu = the_engine().cpu();
+  code_info local;
+  request r{.target = t, .device = {}, .symbol = symbol_of(g), .key = "emit", .build = {}, .codegen = {}, .cached = {}, .device_link = {}, .store = {}};
+  r.build = [&](module_builder& m) {
+    graph prepared = prepare_graph(g, facts);
+    fill(m, prepared, facts, cpu, local);
+  };
+  std::string text = the_engine().emit(r, kind);
+  if (info) *info = local;
+  return text;
+}
+
+} // namespace jit
+
+namespace detail {
+
+device_code get_code(code_request const& q) {
+  auto start = std::chrono::steady_clock::now();
+  jit::engine& e = the_engine();
+  cache_key key = key_of(q.graph, q.facts, q.target, q.device, e.cpu());
+  std::string engine_key(key.bytes());
+
+  jit::code_info info;
+  jit::request r{.target = q.target, .device = q.device, .symbol = symbol_of(q.graph), .key = engine_key, .build = {}, .codegen = {}, .cached = {}, .device_link = q.device_link, .store = {}};
+  auto remember = [&] {
+    std::lock_guard lock(infos().guard);
+    infos().by_key[engine_key] = info;
+  };
+  r.cached = [&]() -> std::optional<jit::cached_image> {
+    auto entry = the_cache().get(key);
+    if (!entry) return std::nullopt;
+    std::size_t line = entry->meta.find('\n');
+    int kind = 0;
+    auto [end, failed] = std::from_chars(entry->meta.data(), entry->meta.data() + entry->meta.size(), kind);
+    if (failed != std::errc() || line == std::string::npos || !parse_info(std::string_view(entry->meta).substr(line + 1), info)) return std::nullopt;
+    remember();
+    return jit::cached_image{std::move(entry->image), static_cast<jit::image_kind>(kind)};
+  };
+  r.build = [&](jit::module_builder& m) {
+    dump_graph(q.graph);
+    graph prepared = jit::prepare_graph(q.graph, q.facts);
+    fill(m, prepared, q.facts, e.cpu(), info);
+    remember();
+  };
+  r.store = [&](jit::compiled const& c) {
+    the_cache().put(key, std::to_string(static_cast<int>(c.kind())) + "\n" + text_of(info), c.image());
+  };
+  auto code = std::make_shared<jit::compiled>(e.compile(r));
+
+  {
+    std::lock_guard lock(infos().guard);
+    info = infos().by_key[engine_key];
+  }
+  device_code d;
+  d.image = code->image();
+  d.entry = code->entry();
+  d.call = code->as<host_entry>();
+  d.arena_bytes = info.arena_bytes;
+  d.chunk = info.chunk;
+  d.shared_bytes = info.shared_bytes;
+  d.threads = info.threads;
+  d.from_cache = code->from_cache();
+  d.notes = info.notes;
+  if (!code->notes().empty()) d.notes += (d.notes.empty() ? "" : "\n") + std::string(code->notes());
+  d.owner = std::move(code);
+  d.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  return d;
+}
+
+void set_host_hooks(host_hooks h) { hooks = h; }
+
+} // namespace detail
+} // namespace kiln
