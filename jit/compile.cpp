@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "jit/target/host/lower.hpp"
+#include "jit/target/simt/lower.hpp"
 #include "kiln/graph/hash.hpp"
 #include "kiln/graph/save.hpp"
 #include "kiln/version.hpp"
@@ -91,7 +92,10 @@ void fill(jit::module_builder& m, graph_view const& prepared, specialisation con
     auto code = jit::host::lower_host(prepared, facts, cpu, m);
     info.arena_bytes = code.arena_bytes;
   } else {
-    throw compile_error(std::string(prepared.name), std::string(m.target.name()), "building IR", "this build of kiln makes code for the host only");
+    auto code = jit::lower_simt(prepared, facts, m.target, m);
+    info.shared_bytes = code.shared_bytes;
+    info.threads = static_cast<std::uint32_t>(code.num_threads);
+    for (std::string const& note : code.notes) info.notes += (info.notes.empty() ? "" : "\n") + note;
   }
 }
 

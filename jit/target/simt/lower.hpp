@@ -24,7 +24,8 @@ struct simt_code {
   std::vector<std::string> notes; ///< what a user may want to know: conversions through memory, fallbacks
 };
 
-/// Fills the module with the kernel `builder.symbol`: one parameter per slot (graph/specialisation.hpp), b1 as i8.
+/// Fills the module with the kernel `builder.symbol`: one 64-bit parameter per slot
+/// (graph/specialisation.hpp).
 ///
 /// Errors: `compile_error` for what the target cannot do (R-TG01, with an alternative), for too much shared memory
 /// (R-CP01, naming the buffers), and for numbers of warps that do not exist.

@@ -70,8 +70,7 @@ void lowerer::make_function() {
   llvm::Type* global = b.getPtrTy(1);
   std::vector<llvm::Type*> types;
   for (param_info const& p : g.params) {
-    if (p.kind == node_kind::value) types.push_back(is_bool(p.type) ? b.getInt8Ty() : carrier(p.type));
-    else types.push_back(global);
+    types.push_back(p.kind == node_kind::value ? static_cast<llvm::Type*>(b.getInt64Ty()) : global);
     if (p.kind == node_kind::array) types.insert(types.end(), static_cast<std::size_t>(2 * p.rank), b.getInt64Ty());
   }
   function =
@@ -166,7 +165,11 @@ registers lowering<op::param>::emit(lowerer& k, int node) {
             llvm::APInt(64, static_cast<std::uint64_t>(f.value)).trunc(static_cast<unsigned>(bits_of(p.type)))),
         p.type)}};
   }
-  return {{is_bool(p.type) ? k.b.CreateICmpNE(v, k.b.getInt8(0)) : v}};
+  // The slot holds the value's bits, zero-extended.
+  if (is_bool(p.type)) return {{k.b.CreateICmpNE(v, k.i64(0))}};
+  llvm::Type* const type = k.carrier(p.type);
+  Value* const bits = k.b.CreateTrunc(v, k.b.getIntNTy(static_cast<unsigned>(bits_of(p.type))));
+  return {{k.b.CreateBitCast(bits, type)}};
 }
 
 namespace {
