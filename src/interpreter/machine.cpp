@@ -193,4 +193,32 @@ report run(graph_view graph, dims grid, std::span<host_argument const> arguments
   return launch(graph, grid, arguments, options).run();
 }
 
+report run_all_policies(graph_view graph, dims grid, std::span<host_argument const> arguments, run_options options) {
+  options.policy = completion::late;
+  bool const asynchronous =
+      std::any_of(graph.nodes.begin(), graph.nodes.end(), [](node const& n) { return n.code == op::async_load; });
+  if (!asynchronous) return run(graph, grid, arguments, options);
+
+  std::vector<std::vector<unsigned char>> before;
+  for (host_argument const& a : arguments) {
+    auto const* const first = static_cast<unsigned char const*>(a.allocation);
+    before.emplace_back(first, first + (first ? a.bytes : 0));
+  }
+  report all;
+  for (completion policy : {completion::late, completion::random, completion::early}) {
+    if (policy != completion::late)
+      for (std::size_t i = 0; i < before.size(); ++i)
+        // Memory that is only read through its parameter may be constant.
+        if (!graph.params[i].is_const) std::copy(before[i].begin(), before[i].end(), static_cast<unsigned char*>(arguments[i].allocation));
+    options.policy = policy;
+    report r = run(graph, grid, arguments, options);
+    all.stopped = all.stopped || r.stopped;
+    for (fault& f : r.diagnostics)
+      if (std::none_of(all.diagnostics.begin(), all.diagnostics.end(),
+                       [&](fault const& g) { return g.node == f.node && g.rule == f.rule; }))
+        all.diagnostics.push_back(std::move(f));
+  }
+  return all;
+}
+
 } // namespace kiln::interpreter

@@ -431,7 +431,8 @@ TEST(InterpreterDot, EveryTypeFromTilesAndViews) {
       auto y = load(b + k.iota<0, 7, 6>() * 6 + k.iota<1, 7, 6>());
       auto i = k.iota<0, 5, 6>() * 6 + k.iota<1, 5, 6>();
       store(c + i, k.dot(x, y));
-      auto as = k.local_alloc<T, 7, 5>(), bs = k.local_alloc<T, 7, 6>();
+      auto as = k.local_alloc<T, 7, 5>();
+      auto bs = k.local_alloc<T, 7, 6>();
       k.local_store(as[0], trans(x));
       k.local_store(bs[0], y);
       store(c + 30 + i, k.dot(k.local_trans(as[0]), bs[0], k.full<Acc, 5, 6>(100)));

@@ -166,4 +166,10 @@ inline report run(graph_view graph, dims grid, std::initializer_list<host_argume
   return run(graph, grid, std::span<host_argument const>(arguments.begin(), arguments.size()), options);
 }
 
+/// Runs under each completion policy in turn, from the same memory, and gives all faults together. Graphs without
+/// asynchronous copies run once. Memory ends as the last run left it. `options.policy` is not used.
+/// Errors: as `run`.
+KILN_API report run_all_policies(graph_view graph, dims grid, std::span<host_argument const> arguments,
+                                 run_options options = {});
+
 } // namespace kiln::interpreter
