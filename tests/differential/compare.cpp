@@ -2,6 +2,7 @@
 #include "compare.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <sstream>
 #include <stdexcept>
@@ -129,6 +130,53 @@ std::string compare(generated const& g, runner const& reference, runner const& t
   }
   if (out.str().empty()) return "";
   return out.str() + "seed of the graph " + std::to_string(g.seed) + ", of the memory " + std::to_string(options.seed) + "\n";
+}
+
+namespace {
+
+/// Distance between neighbouring numbers of a type at x.
+f64 ulp_at(dtype t, f64 x) {
+  x = std::fabs(x);
+  int const least = 2 - (1 << (exponent_bits_of(t) - 1)); // exponent of the smallest normal number
+  int const exponent = x == 0 || !std::isfinite(x) ? least : std::max(std::ilogb(x), least);
+  return std::ldexp(1.0, exponent - mantissa_bits_of(t));
+}
+
+} // namespace
+
+std::string compare_close(graph_view g, dims grid, std::vector<argument> const& arguments, runner const& tested, closeness close, std::uint64_t seed) {
+  std::ostringstream out;
+  arguments_image const before(arguments, seed);
+  arguments_image typed(before), doubled(before), got(before);
+  try {
+    interpreter_runner({})(g, grid, typed);
+    interpreter_runner({.precision = interpreter::precision::doubled})(g, grid, doubled);
+    tested(g, grid, got);
+  } catch (std::exception const& e) {
+    return std::string(e.what()) + "\n";
+  }
+  if (std::string const damage = got.damage(); !damage.empty()) out << damage << "\n";
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    argument const& a = arguments[i];
+    if (a.kind == node_kind::value) continue;
+    std::vector<std::byte> const x = typed.memory[i].copy(), exact = doubled.memory[i].copy(), y = got.memory[i].copy();
+    if (!a.is_output && y != before.memory[i].copy()) out << "argument " << i << ": the tested code wrote to an input\n";
+    auto number = [&](std::vector<std::byte> const& bytes, i64 e) { return value_of<f64>(element_at(bytes, a.type, e)); };
+    f64 own_error = 0;
+    for (i64 e = 0; is_float(a.type) && e < a.elements; ++e)
+      if (f64 const d = std::fabs(number(x, e) - number(exact, e)); std::isfinite(d)) own_error = std::max(own_error, d);
+    for (i64 e = 0; e < a.elements; ++e) {
+      f64 const wanted = number(exact, e), is = number(y, e);
+      bool good = same_element(element_at(is_float(a.type) ? exact : x, a.type, e), element_at(y, a.type, e));
+      if (!good && is_float(a.type) && std::isfinite(wanted))
+        good = std::fabs(is - wanted) <= close.ulps * ulp_at(a.type, wanted) + close.factor * own_error;
+      if (good) continue;
+      out << "argument " << i << " (" << name_of(a.type) << "): element " << e << " is " << is << ", expected " << wanted
+          << "; the interpreter's own error is at most " << own_error << "\n";
+      break;
+    }
+  }
+  return out.str().empty() ? "" : out.str() + "seed of the memory " + std::to_string(seed) + "\n";
 }
 
 } // namespace kiln_test

@@ -61,6 +61,19 @@ struct compare_options {
 /// Exact outputs agree bit for bit, except that any two NaNs and any two zeros are equal.
 std::string compare(generated const& g, runner const& tested, compare_options const& options = {});
 
+/// How far floating results may be from those of a doubled run (interpreter.hpp), for kernels whose results are not fixed to
+/// the bit: at most `ulps` of the output's type, plus `factor` times the largest error that the interpreter's own f32 run has
+/// anywhere in that output. Sums in another order, fused products and other functions within docs/numerics.md stay inside;
+/// a lost element or a wrong index does not. Integers and b1 must agree with the typed run.
+struct closeness {
+  double ulps = 4;
+  double factor = 16;
+};
+
+/// Compares with a doubled run instead of bit for bit. `arguments` says what the buffers hold: moderate contents are wise.
+std::string compare_close(kiln::graph_view graph, kiln::dims grid, std::vector<argument> const& arguments, runner const& tested,
+                          closeness close = {}, std::uint64_t seed = 1);
+
 /// The same with two runners.
 std::string compare(generated const& g, runner const& reference, runner const& tested, compare_options const& options);
 

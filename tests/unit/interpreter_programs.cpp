@@ -1,8 +1,8 @@
 // Whole kernels on the interpreter against plain C++ loops: the first kernel, the row softmax, a pipelined matrix product.
 #include "interpret.hpp"
 
-#include <chrono>
 #include <cmath>
+#include <ctime>
 #include <random>
 
 namespace {
@@ -124,11 +124,11 @@ TEST(InterpreterPrograms, OrderOfCtasDoesNotMatter) {
 
 // A checked product of a usual size must not try anybody's patience.
 TEST(InterpreterPrograms, LargeTileIsQuick) {
-  auto const start = std::chrono::steady_clock::now();
+  std::clock_t const start = std::clock(); // of this process: other tests run beside this one
   multiply_and_compare(gemm_ring<128, 128, 64, 3>, 128, 128, 64 * 64, 1, {});
-  std::chrono::duration<double> const took = std::chrono::steady_clock::now() - start;
-  RecordProperty("seconds", std::to_string(took.count()));
-  EXPECT_LT(took.count(), full_speed ? 8.0 : 80.0); // about 1 s on an idle core; other tests run beside this one
+  double const seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+  RecordProperty("seconds", std::to_string(seconds));
+  EXPECT_LT(seconds, full_speed ? 4.0 : 60.0); // about 1 s
 }
 
 } // namespace
