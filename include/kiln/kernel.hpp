@@ -313,7 +313,7 @@ public:
   /// Whether the simulation of local memory saw all that it is meant to see; false where its budget ended. `notes()` says why.
   static constexpr bool verified = simulation_.complete;
   /// Warnings and remarks: R-VF01, R-HZ12, R-HZ16, ... Never compiler diagnostics.
-  static constexpr std::span<note const> notes() { return simulation_.notes.view(); }
+  static constexpr slice<note> notes() { return simulation_.notes.view(); }
   /// Whether `t` has the local memory, threads and clusters for this kernel. Bytes as in `place_local`; a layout that the
   /// target's matrix unit asks for can need more, which the launch then says.
   static constexpr bool fits(target const& t) { return ok && check_capacity(graph_.view(), t).ok(); }

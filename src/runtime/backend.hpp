@@ -36,7 +36,7 @@ public:
   virtual ~backend();
 
   device_record const& record() const { return record_; }
-  std::shared_ptr<stream_state> const& default_stream() const { return default_stream_; }
+  handle<stream_state> const& default_stream() const { return default_stream_; }
 
   /// Stream-ordered memory, aligned to 256 bytes at least. `bytes` > 0. Errors: kiln::error with the size.
   virtual void* allocate(std::size_t bytes, void* stream) = 0;
@@ -65,7 +65,7 @@ public:
 
 private:
   device_record record_;
-  std::shared_ptr<stream_state> default_stream_;
+  handle<stream_state> default_stream_;
 };
 
 /// What the handles of a stream share.
@@ -73,6 +73,7 @@ struct KILN_INTERNAL_API stream_state {
   backend* owner;
   void* native;
   bool destroy; // made by us
+  std::atomic<int> handles{0};
 
   stream_state(backend& b, void* n, bool d) : owner(&b), native(n), destroy(d) {}
   stream_state(stream_state const&) = delete;
@@ -96,6 +97,7 @@ struct event_state {
   backend* owner;
   void* native;
   bool recorded = false;
+  std::atomic<int> handles{0};
 
   explicit event_state(backend& b) : owner(&b), native(b.create_event()) {}
   event_state(event_state const&) = delete;

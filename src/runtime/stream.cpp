@@ -1,6 +1,8 @@
 // Streams and events: handles around what a backend makes.
 #include "kiln/runtime/stream.hpp"
 
+#include <utility>
+
 #include "kiln/runtime/error.hpp"
 #include "src/runtime/backend.hpp"
 #include "src/runtime/gpu_backend.hpp"
@@ -10,8 +12,19 @@ namespace kiln {
 namespace detail {
 
 backend::backend(device_record record)
-    : record_(std::move(record)), default_stream_(std::make_shared<stream_state>(*this, nullptr, false)) {}
+    : record_(std::move(record)), default_stream_(new stream_state(*this, nullptr, false)) {}
 backend::~backend() = default;
+
+namespace {
+// Whoever counts to 0 has to see what the others did before they counted.
+template <class State> void count_down(State& s) noexcept {
+  if (s.handles.fetch_sub(1, std::memory_order_acq_rel) == 1) delete &s;
+}
+} // namespace
+void retain(stream_state& s) noexcept { s.handles.fetch_add(1, std::memory_order_relaxed); }
+void retain(event_state& s) noexcept { s.handles.fetch_add(1, std::memory_order_relaxed); }
+void release(stream_state& s) noexcept { count_down(s); }
+void release(event_state& s) noexcept { count_down(s); }
 
 stream_state::~stream_state() {
   if (destroy) owner->destroy_stream(native);
@@ -45,17 +58,17 @@ stream::stream(device const& where) : state_(where.get_backend().default_stream(
 
 stream stream::create(device const& where) {
   auto& b = where.get_backend();
-  return stream(std::make_shared<detail::stream_state>(b, b.create_stream(), true));
+  return stream(detail::handle(new detail::stream_state(b, b.create_stream(), true)));
 }
 
 stream stream::borrow(CUstream_st* native) {
   return stream(
-      std::make_shared<detail::stream_state>(detail::backend_of_stream(device_kind::cuda, native), native, false));
+      detail::handle(new detail::stream_state(detail::backend_of_stream(device_kind::cuda, native), native, false)));
 }
 
 stream stream::borrow(ihipStream_t* native) {
   return stream(
-      std::make_shared<detail::stream_state>(detail::backend_of_stream(device_kind::hip, native), native, false));
+      detail::handle(new detail::stream_state(detail::backend_of_stream(device_kind::hip, native), native, false)));
 }
 
 device stream::get_device() const { return device(*state_->owner); }
@@ -69,7 +82,7 @@ void stream::wait(event const& mark) const {
   if (mark.state_->recorded) state_->owner->wait_event(state_->native, mark.state_->native);
 }
 
-event::event(device const& where) : state_(std::make_shared<detail::event_state>(where.get_backend())) {}
+event::event(device const& where) : state_(new detail::event_state(where.get_backend())) {}
 
 void event::record(stream const& s) {
   if (s.state().owner != state_->owner)

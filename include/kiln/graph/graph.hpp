@@ -21,6 +21,7 @@
 #pragma once
 #include <kiln/dtype/dtype.hpp>
 #include <kiln/graph/op.hpp>
+#include <kiln/meta/slice.hpp>
 
 #include <cstdint>
 #include <span>
@@ -122,24 +123,25 @@ struct diagnostic {
   int length = 0;
   char text[600]{};
   constexpr bool ok() const { return node < 0; }
+  constexpr std::string_view view() const { return {text, static_cast<std::size_t>(length)}; }
 };
 
 /// A kernel graph owned by somebody else.
 struct graph_view {
   std::string_view name{};
   attributes attrs{};
-  std::span<node const> nodes{};
-  std::span<std::int32_t const> operand_pool{};
-  std::span<std::int64_t const> attribute_pool{};
-  std::span<shape const> shapes{};
-  std::span<buffer_info const> buffers{};
-  std::span<param_info const> params{};
-  std::span<char const* const> strings{}; ///< buffer names, assert and print texts
-  std::span<char const* const> files{};
+  slice<node> nodes{};
+  slice<std::int32_t> operand_pool{};
+  slice<std::int64_t> attribute_pool{};
+  slice<shape> shapes{};
+  slice<buffer_info> buffers{};
+  slice<param_info> params{};
+  slice<char const*> strings{}; ///< buffer names, assert and print texts
+  slice<char const*> files{};
 
   constexpr int size() const { return static_cast<int>(nodes.size()); }
   constexpr node const& operator[](int i) const { return nodes[static_cast<std::size_t>(i)]; }
-  constexpr std::span<std::int32_t const> operands(int i) const {
+  constexpr slice<std::int32_t> operands(int i) const {
     return operand_pool.subspan(static_cast<std::size_t>((*this)[i].operands),
                                 static_cast<std::size_t>((*this)[i].operand_count));
   }
@@ -148,7 +150,7 @@ struct graph_view {
     node const& n = (*this)[i];
     return j < n.operand_count ? operand_pool[static_cast<std::size_t>(n.operands + j)] : -1;
   }
-  constexpr std::span<std::int64_t const> attributes_of(int i) const {
+  constexpr slice<std::int64_t> attributes_of(int i) const {
     return attribute_pool.subspan(static_cast<std::size_t>((*this)[i].attributes),
                                   static_cast<std::size_t>(attribute_count((*this)[i].code)));
   }
@@ -175,7 +177,7 @@ struct static_graph {
   template <class T, int N>
   struct table {
     T items[N ? N : 1]{};
-    constexpr std::span<T const> view() const { return {items, static_cast<std::size_t>(N)}; }
+    constexpr slice<T> view() const { return {items, static_cast<std::size_t>(N)}; }
   };
   std::string_view name{};
   attributes attrs{};

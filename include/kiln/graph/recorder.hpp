@@ -21,8 +21,7 @@ class message {
 public:
   constexpr explicit message(diagnostic& d) : d_(d) { d_.length = 0; }
   constexpr message& operator<<(std::string_view s) {
-    for (char c : s)
-      if (d_.length < static_cast<int>(sizeof d_.text) - 1) d_.text[d_.length++] = c;
+    for (char c : s) put(c);
     return *this;
   }
   constexpr message& operator<<(char const* s) { return *this << std::string_view(s); }
@@ -34,7 +33,7 @@ public:
     do digits[n++] = static_cast<char>('0' + u % 10);
     while (u /= 10);
     if (negative) digits[n++] = '-';
-    while (n) *this << std::string_view(&digits[--n], 1);
+    while (n) put(digits[--n]);
     return *this;
   }
   constexpr message& operator<<(int v) { return *this << static_cast<std::int64_t>(v); }
@@ -48,6 +47,9 @@ public:
   }
 
 private:
+  constexpr void put(char c) {
+    if (d_.length < static_cast<int>(sizeof d_.text) - 1) d_.text[d_.length++] = c;
+  }
   diagnostic& d_;
 };
 } // namespace detail
@@ -144,20 +146,20 @@ public:
   }
 
   template <class T>
-  static constexpr std::span<T const> span_of(detail::vec<T> const& v) {
+  static constexpr slice<T> slice_of(detail::vec<T> const& v) {
     return {v.data(), static_cast<std::size_t>(v.size())};
   }
   constexpr graph_view view() const {
     return {{},
             attrs,
-            span_of(nodes),
-            span_of(operand_pool),
-            span_of(attribute_pool),
-            span_of(shapes),
-            span_of(buffers),
-            span_of(params),
-            span_of(strings),
-            span_of(files)};
+            slice_of(nodes),
+            slice_of(operand_pool),
+            slice_of(attribute_pool),
+            slice_of(shapes),
+            slice_of(buffers),
+            slice_of(params),
+            slice_of(strings),
+            slice_of(files)};
   }
 
 private:

@@ -1,12 +1,8 @@
 // Device memory that frees itself. Allocation, copies and release are ordered by the buffer's stream.
 #pragma once
 
-#include <array>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <ranges>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -28,7 +24,7 @@ public:
   raw_buffer() = default;
   raw_buffer(stream const& where, i64 count, i64 element_bytes);
   raw_buffer(raw_buffer&& other) noexcept
-      : stream_(std::exchange(other.stream_, nullptr)), data_(std::exchange(other.data_, nullptr)),
+      : stream_(std::move(other.stream_)), data_(std::exchange(other.data_, nullptr)),
         bytes_(std::exchange(other.bytes_, 0)) {}
   raw_buffer& operator=(raw_buffer&& other) noexcept {
     std::swap(stream_, other.stream_);
@@ -49,12 +45,20 @@ public:
   void fill(u64 pattern, int pattern_bytes);
 
 private:
-  std::shared_ptr<stream_state> stream_;
+  handle<stream_state> stream_;
   void* data_ = nullptr;
   i64 bytes_ = 0;
 };
 
 [[noreturn]] KILN_API void fail_copy(char const* call, i64 have, i64 want);
+
+/// std::vector, std::array, std::span, a C array, ... of T in host memory. Not a buffer, which has no begin().
+template <class Range, class T>
+concept contiguous_range_of = requires(Range const& values, T const*& first) {
+  first = std::data(values);
+  std::size(values);
+  std::begin(values);
+};
 
 } // namespace detail
 
@@ -73,14 +77,12 @@ public:
   buffer(device const& where, i64 n) : buffer(stream(where), n) {}
 
   /// Allocates for, and copies, any contiguous range of T.
-  template <std::ranges::contiguous_range Range>
-  requires std::is_same_v<std::ranges::range_value_t<Range>, T> buffer(stream const& where, Range const& values)
-      : buffer(where, static_cast<i64>(std::ranges::size(values))) {
+  template <detail::contiguous_range_of<T> Range>
+  buffer(stream const& where, Range const& values) : buffer(where, static_cast<i64>(std::size(values))) {
     copy_from(values);
   }
-  template <std::ranges::contiguous_range Range>
-  requires std::is_same_v<std::ranges::range_value_t<Range>, T> buffer(device const& where, Range const& values)
-      : buffer(stream(where), values) {}
+  template <detail::contiguous_range_of<T> Range>
+  buffer(device const& where, Range const& values) : buffer(stream(where), values) {}
 
   T* data() { return static_cast<T*>(raw_.data()); }
   T const* data() const { return static_cast<T const*>(raw_.data()); }
@@ -91,12 +93,10 @@ public:
 
   /// Copies any contiguous range of T, which may be reused as soon as this returns.
   /// Shapes: as many elements as the buffer has. Errors: kiln::error with both sizes otherwise.
-  template <std::ranges::contiguous_range Range>
-  requires std::is_same_v<std::ranges::range_value_t<Range>, T>
-  void copy_from(Range const& values) {
-    auto n = static_cast<i64>(std::ranges::size(values));
+  template <detail::contiguous_range_of<T> Range> void copy_from(Range const& values) {
+    auto n = static_cast<i64>(std::size(values));
     if (n != size()) detail::fail_copy("buffer::copy_from", n, size());
-    raw_.upload(std::ranges::data(values), size_bytes());
+    raw_.upload(std::data(values), size_bytes());
   }
 
   /// Copies another buffer, from any device, after what is issued on both streams so far.
@@ -135,10 +135,14 @@ public:
 
   /// A row-major view, for an `array` parameter: `x.view(rows, cols)`.
   /// Errors: kiln::error for a negative extent, or if the buffer has fewer elements.
-  template <std::convertible_to<i64>... Extents> auto view(Extents... extents) {
+  template <class... Extents>
+  requires(std::is_convertible_v<Extents, i64> && ...)
+  auto view(Extents... extents) {
     return row_major(data(), {static_cast<i64>(extents)...});
   }
-  template <std::convertible_to<i64>... Extents> auto view(Extents... extents) const {
+  template <class... Extents>
+  requires(std::is_convertible_v<Extents, i64> && ...)
+  auto view(Extents... extents) const {
     return row_major(data(), {static_cast<i64>(extents)...});
   }
 

@@ -2,22 +2,15 @@
 // and what would be an asynchronous failure on a GPU is still reported by `synchronize`, so that programs behave alike.
 #pragma once
 
-#include <memory>
-#include <utility>
-
 #include "kiln/export.hpp"
 #include "kiln/runtime/device.hpp"
+#include "kiln/runtime/handle.hpp"
 
 // The drivers' own stream types, so that a program's streams can be passed as they are.
 struct CUstream_st;
 struct ihipStream_t;
 
 namespace kiln {
-
-namespace detail {
-struct stream_state;
-struct event_state;
-} // namespace detail
 
 class event;
 
@@ -45,12 +38,12 @@ public:
   void wait(event const& mark) const;
 
   // For kiln's own code.
-  explicit stream(std::shared_ptr<detail::stream_state> state) : state_(std::move(state)) {}
+  explicit stream(detail::handle<detail::stream_state> const& state) : state_(state) {}
   detail::stream_state& state() const { return *state_; }
-  std::shared_ptr<detail::stream_state> const& shared_state() const { return state_; }
+  detail::handle<detail::stream_state> const& shared_state() const { return state_; }
 
 private:
-  std::shared_ptr<detail::stream_state> state_;
+  detail::handle<detail::stream_state> state_;
 };
 
 /// A point in a stream.
@@ -70,7 +63,7 @@ public:
 
 private:
   friend class stream;
-  std::shared_ptr<detail::event_state> state_;
+  detail::handle<detail::event_state> state_;
 };
 
 KILN_API double seconds_between(event const& begin, event const& end);

@@ -5,9 +5,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <stdexcept>
-#include <string>
 #include <string_view>
+
+#include "kiln/export.hpp"
 
 namespace kiln {
 
@@ -146,13 +146,9 @@ inline constexpr std::array<target, 10> all = {host,   sm_80,  sm_90a,  sm_100a,
 namespace detail {
 
 // Deliberately not constexpr: reaching it in a constant expression is the compile error, and its name is the message.
-[[noreturn]] inline void
+[[noreturn]] KILN_API void
 unknown_target_use_one_of_host_sm_80_sm_90a_sm_100a_gfx90a_gfx942_gfx950_gfx1100_gfx1201_gfx1250(
-    std::string_view name) {
-  std::string text = "unknown target '" + std::string(name) + "'; kiln knows:";
-  for (const target& t : targets::all) text.append(" ").append(t.name());
-  throw std::invalid_argument(text);
-}
+    std::string_view name);
 
 } // namespace detail
 

@@ -18,7 +18,7 @@ struct range {
 
 /// Numbers that a launch fixes: an argument slot each (graph/specialisation.hpp), and the grid.
 struct known_sizes {
-  std::span<std::int64_t const> slots{};
+  slice<std::int64_t> slots{};
   dims grid{0, 0, 0}; ///< 0: not known
 };
 

@@ -32,7 +32,7 @@ struct note_list {
   static constexpr int most = 12;
   int count = 0;
   note items[most]{};
-  constexpr std::span<note const> view() const { return {items, static_cast<std::size_t>(count)}; }
+  constexpr slice<note> view() const { return {items, static_cast<std::size_t>(count)}; }
 };
 
 /// What the simulation found.
@@ -664,7 +664,7 @@ private:
     constexpr appender& operator<<(int v) {
       diagnostic number;
       message(number) << v;
-      return *this << std::string_view(number.text, static_cast<std::size_t>(number.length));
+      return *this << number.view();
     }
   };
   constexpr appender append_text() { return {out_->error}; }

@@ -117,7 +117,7 @@ private:
     return true;
   }
   template <class T>
-  static constexpr int count(std::span<T const> s) {
+  static constexpr int count(slice<T> s) {
     return static_cast<int>(s.size());
   }
 
