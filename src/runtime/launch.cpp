@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cstdio>
 #include <cstring>
@@ -142,10 +143,11 @@ struct kernel_state {
 namespace {
 
 kernel_state& state_of(kernel_entry& kernel) {
-  if (kernel_state* s = kernel.state.load(std::memory_order_acquire)) return *s;
+  std::atomic_ref<kernel_state*> state(kernel.state);
+  if (kernel_state* s = state.load(std::memory_order_acquire)) return *s;
   auto* fresh = new kernel_state; // NOLINT: see kernel_state
   kernel_state* expected = nullptr;
-  if (kernel.state.compare_exchange_strong(expected, fresh, std::memory_order_acq_rel)) return *fresh;
+  if (state.compare_exchange_strong(expected, fresh, std::memory_order_acq_rel)) return *fresh;
   delete fresh;
   return *expected;
 }

@@ -1,7 +1,6 @@
 // Launches: from a kernel's graph and its arguments to running code.
 #pragma once
 
-#include <atomic>
 #include <span>
 
 #include "kiln/export.hpp"
@@ -17,7 +16,7 @@ struct kernel_state;
 /// One per kernel, with static storage: the graph, and what the runtime knows of it so far.
 struct kernel_entry {
   graph_view graph;
-  std::atomic<kernel_state*> state{nullptr};
+  kernel_state* state = nullptr; ///< the runtime reads and writes it as an atomic (<atomic> is dear to include)
 };
 
 /// Starts a kernel on a stream; returns when it is issued (GPU) or done (host). Compiles at the first launch with new
