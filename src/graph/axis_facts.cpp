@@ -761,7 +761,7 @@ std::string graph_facts::text(int i) const {
   for (int d = 0; d < g_.shape_of(i).rank; ++d) {
     axis_fact const& a = f.axis[d];
     std::string part;
-    if (a.contiguity > 1) part += " contiguous " + std::to_string(a.contiguity) + " from multiples of " + (a.divisibility >= most_divisor ? "0" : std::to_string(a.divisibility)) + (address ? " bytes" : "");
+    if (a.contiguity > 1) part += " contiguous " + std::to_string(a.contiguity) + " from multiples of " + (a.divisibility >= most_divisor ? "2^40" : std::to_string(a.divisibility)) + (address ? " bytes" : "");
     if (a.constancy > 1) part += " constant " + std::to_string(a.constancy);
     if (!part.empty()) add("axis " + std::to_string(d) + part);
   }
