@@ -82,12 +82,12 @@ int graph_command(graph_options const& o) {
   for (graph const& g : all) tool::check(g, o.input);
   if (o.list) {
     for (graph const& g : all)
-      std::printf("%s  %zu nodes  %zu parameters  %zu local buffers\n", kiln::quoted(g.name).c_str(), g.nodes.size(), g.params.size(), g.buffers.size());
+      std::printf("%s  %zu nodes  %zu parameters  %zu local buffers\n", quote_text(g.name).c_str(), g.nodes.size(), g.params.size(), g.buffers.size());
     return 0;
   }
   if (o.hash) {
     for (graph const& g : all)
-      if (o.kernel.empty() || g.name == o.kernel) std::printf("%s  %s\n", to_string(semantic_hash(g)).c_str(), kiln::quoted(g.name).c_str());
+      if (o.kernel.empty() || g.name == o.kernel) std::printf("%s  %s\n", to_string(semantic_hash(g)).c_str(), quote_text(g.name).c_str());
     return 0;
   }
   graph const& g = tool::choose(all, o.kernel, o.input);
@@ -155,7 +155,7 @@ int main(int argc, char** argv) {
 
   graph_options g;
   CLI::App* graph = command(app, "graph", "prints or draws a kernel graph", [&] { return graph_command(g); });
-  graph->add_option("input", g.input, "a .kg file; - is standard input")->required();
+  graph->add_option("input", g.input, "a .kg file, a lesson's name, or - for standard input")->required();
   graph->add_option("-k,--kernel", g.kernel, "which kernel of the file");
   graph->add_option("-o,--output", g.output, "a file; standard output otherwise");
   auto* form = graph->add_option_group("form", "what to print (default: text)");
@@ -168,7 +168,7 @@ int main(int argc, char** argv) {
 
   compile_options c;
   CLI::App* compile = command(app, "compile", "compiles a kernel graph and prints one stage of it", [&] { return compile_command(c); });
-  compile->add_option("input", c.input, "a .kg file; - is standard input")->required();
+  compile->add_option("input", c.input, "a .kg file, a lesson's name, or - for standard input")->required();
   compile->add_option("-k,--kernel", c.kernel, "which kernel of the file");
   compile->add_option("-t,--target", c.target, "what for; see `kiln targets`")->capture_default_str();
   compile->add_option("-e,--emit", c.stage, "graph (after kiln's passes), ir-before (LLVM's passes), ir, asm or obj")->capture_default_str();

@@ -69,7 +69,7 @@ int main(int argc, char** argv) {
   CLI::App app("Runs passes on kernel graphs in text form (.kg) and prints the result.\n"
                "Graphs are verified before and after. Programs write theirs with KILN_DUMP_GRAPHS=directory or kernel.save(path).",
                "kiln-opt");
-  app.add_option("input", o.input, "a .kg file; - is standard input")->capture_default_str();
+  app.add_option("input", o.input, "a .kg file, a lesson's name, or - for standard input")->capture_default_str();
   app.add_option("-p,--passes", o.passes, "passes in order, separated by commas; see --list")->delimiter(',');
   app.add_flag("-s,--standard", o.standard, "run the standard passes first");
   app.add_option("-f,--fact", o.facts, tool::facts_help);

@@ -58,7 +58,7 @@ inline std::string attributes_text(graph_view const& g, int i) {
       s += std::string(attribute_name(o, a)) + "=";
     else if (attribute_name(o, a) == "dim0")
       s += "axes ";
-    s += o == op::alloc ? quoted(g.string(g.buffer(static_cast<int>(g.attribute(i, a))).name)) : attribute_text(g, i, a);
+    s += o == op::alloc ? quote_text(g.string(g.buffer(static_cast<int>(g.attribute(i, a))).name)) : attribute_text(g, i, a);
   }
   return s;
 }

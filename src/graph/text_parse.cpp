@@ -66,7 +66,7 @@ private:
     else {
       std::size_t end = at_;
       while (end < text_.size() && end - at_ < 24 && is_word_char(text_[end])) ++end;
-      found = quoted(text_.substr(at_, end == at_ ? 1 : end - at_));
+      found = quote_text(text_.substr(at_, end == at_ ? 1 : end - at_));
     }
     fail_at(at_, "expected " + what + ", found " + found);
   }
@@ -172,7 +172,7 @@ private:
     expect('{', "after the kernel's attributes");
     end_of_line("the end of the line after '{'");
     for (skip_lines(); peek() != '}'; skip_lines()) {
-      if (at_ >= text_.size()) expected("a node or '}' to close kernel " + quoted(g_.name));
+      if (at_ >= text_.size()) expected("a node or '}' to close kernel " + quote_text(g_.name));
       statement();
     }
     ++at_;
@@ -590,7 +590,7 @@ private:
     std::size_t const start = at_;
     while (!at_line_end() && peek() != ',' && peek() != '}' && peek() != ' ') ++at_;
     std::string_view const s = text_.substr(start, at_ - start);
-    auto bad = [&](std::string const& what) { fail_at(start, "expected " + what + ", found " + quoted(s)); };
+    auto bad = [&](std::string const& what) { fail_at(start, "expected " + what + ", found " + quote_text(s)); };
     char const *first = s.data(), *last = s.data() + s.size();
     if (s.starts_with("0x")) {
       std::uint64_t bits = 0;

@@ -45,7 +45,7 @@ public:
   printer(graph_view const& g, print_options const& options) : g_(g), options_(options) {}
 
   std::string run() {
-    out_ = "kernel " + quoted(g_.name);
+    out_ = "kernel " + quote_text(g_.name);
     attributes_line();
     out_ += " {\n";
     files();
@@ -97,7 +97,7 @@ private:
       for (int n = 2; used.count(unique) && used[unique] != path; ++n) unique = name + "." + std::to_string(n);
       used[unique] = path;
       aliases_[path] = unique;
-      if (unique != path) out_ += "  file " + unique + " = " + quoted(path) + "\n";
+      if (unique != path) out_ += "  file " + unique + " = " + quote_text(path) + "\n";
     }
   }
 
@@ -131,7 +131,7 @@ private:
 
   // A string, with its index where the parser would give it another one.
   std::string text(std::int64_t index) {
-    std::string const s = quoted(g_.string(static_cast<int>(index)));
+    std::string const s = quote_text(g_.string(static_cast<int>(index)));
     if (index != next_string_) {
       next_string_ = std::max(next_string_, index + 1);
       return "#" + std::to_string(index) + " " + s;
@@ -219,7 +219,7 @@ private:
 
 } // namespace
 
-std::string quoted(std::string_view s) {
+std::string quote_text(std::string_view s) {
   std::string q = "\"";
   for (char c : s) {
     auto const u = static_cast<unsigned char>(c);
@@ -283,7 +283,7 @@ std::string attribute_text(graph_view const& g, int i, int a) {
   case attribute_kind::bits: return constant_text(g[i].type, value);
   case attribute_kind::combine:
   case attribute_kind::structure: return value < 0 ? "_" : "%" + std::to_string(value);
-  case attribute_kind::text: return quoted(g.string(static_cast<int>(value)));
+  case attribute_kind::text: return quote_text(g.string(static_cast<int>(value)));
   case attribute_kind::flag: return value == 1 ? "true" : value == 0 ? "false" : std::to_string(value);
   default: break;
   }

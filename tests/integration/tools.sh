@@ -60,6 +60,16 @@ grep -q 'node %1 (k.cpp:5): kiln\[' "$scratch/stderr" || fail "rule and line of 
 : >"$scratch/empty.kg"
 expect 2 'no kernel in this file' "$kiln" graph "$scratch/empty.kg"
 
+# A lesson's name: the program is run, and its graphs are read.
+mkdir "$scratch/lessons"
+printf '#!/bin/sh\ncp "%s" "$KILN_DUMP_GRAPHS/a.kg"\necho "$@"\n' "$graph" >"$scratch/lessons/lesson_07_copying"
+printf '#!/bin/sh\necho started; echo no device; exit 3\n' >"$scratch/lessons/lesson_08_broken"
+chmod +x "$scratch/lessons/"*
+export KILN_LESSONS_DIR=$scratch/lessons
+for name in copying 07 07_copying; do expect 0 '^kernel "copy"' "$kiln" graph "$name"; done
+expect 2 'lesson lesson_08_broken failed: no device' "$kiln" graph broken
+expect 2 "'nothing' is neither a file nor a lesson in " "$kiln" graph nothing
+
 expect 0 '^decide +comparisons' "$opt" --list
 expect 0 'load %[0-9]+, _, _' "$opt" "$graph" -s -f 2=1024
 expect 0 'fold +[0-9.]+ ms' "$opt" "$graph" -p fold,cse --time

@@ -53,7 +53,7 @@ KILN_API std::string constant_text(dtype t, std::int64_t bits);
 /// Attribute `i` of a node as it is printed: a number, an enumerator, a quoted string.
 KILN_API std::string attribute_text(graph_view const& g, int node, int i);
 /// `s` in double quotes, with \" \\ \n \t \r and \xHH escapes.
-KILN_API std::string quoted(std::string_view s);
+KILN_API std::string quote_text(std::string_view s);
 
 /// What is wrong with a text graph. `what()` is one line: "file:line:column: what was expected, and what was found".
 class KILN_API text_error : public std::runtime_error {
