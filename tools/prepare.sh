@@ -3,7 +3,7 @@
 
 # Debian packages; `a|b` is satisfied by either, and the first that can be had is installed.
 packages_build=(g++ cmake ninja-build llvm-22-dev liblld-22-dev 'libboost1.81-dev|libboost-dev'
-  'libboost-context1.81-dev|libboost-context-dev' libxxhash-dev)
+  'libboost-context1.81-dev|libboost-context-dev' libxxhash-dev libcli11-dev)
 packages_test=(libgtest-dev clang-22 python3-numpy)
 packages_bench=(libbenchmark-dev libopenblas-dev)
 packages_ci=(libclang-rt-22-dev)
