@@ -15,14 +15,14 @@ namespace kiln_test {
 
 /// Failures and prints that a kernel reported.
 struct host_events {
-  std::vector<std::pair<int, int>> asserts; // text, node
+  std::vector<std::pair<int, int>> asserts; // text, line
   std::vector<std::string> prints;          // text index, program, then the values' bytes as hexadecimal
 };
 
-inline void note_assert(void* runtime, std::int32_t text, std::int32_t node) {
-  static_cast<host_events*>(runtime)->asserts.emplace_back(text, node);
+inline void note_assert(void* runtime, std::int32_t text, std::int32_t, std::int32_t line) {
+  static_cast<host_events*>(runtime)->asserts.emplace_back(text, line);
 }
-inline void note_print(void* runtime, std::int32_t text, std::int32_t, std::int64_t const* program, std::int32_t items,
+inline void note_print(void* runtime, std::int32_t text, std::int64_t const* program, std::int32_t items,
                        kiln::jit::host::print_item const* item) {
   std::string line = std::to_string(text) + " @" + std::to_string(program[0]) + "," + std::to_string(program[1]) + "," +
                      std::to_string(program[2]);
@@ -59,7 +59,7 @@ public:
     r.symbol = "kernel";
     r.key = std::to_string(serial++);
     r.codegen = options;
-    r.build = [&](kiln::jit::module_builder& out) { code_ = lower_host(g, facts_, host_engine().cpu(), out); };
+    r.build = [&](kiln::jit::module_builder& out) { code_ = kiln::jit::host::lower_host(g, facts_, host_engine().cpu(), out); };
     compiled_ = host_engine().compile(r);
     if (posix_memalign(&arena_, 4096, static_cast<std::size_t>(code_.arena_bytes + 4096)) != 0) std::abort();
     __builtin_memset(arena_, 0xa5, static_cast<std::size_t>(code_.arena_bytes + 4096)); // nobody may rely on zeros

@@ -110,7 +110,7 @@ guarded writer::pull_region(int n, coordinates const& x) {
     if (auto* k = llvm::dyn_cast<llvm::ConstantInt>(start.v)) start = number(k->getSExtValue());
     const lanes at = sum(start, c_d, i64);
     Value *extent = slot(first + 1 + d), *stride = slot(first + 1 + rank + d);
-    if (assumed && d == lane && !llvm::isa<llvm::ConstantInt>(stride)) stride = b.getInt64(1);
+    if (assumed && d == lane && s.extent[d] > 1 && !llvm::isa<llvm::ConstantInt>(stride)) stride = b.getInt64(1);
     if (auto* k = llvm::dyn_cast<llvm::ConstantInt>(stride)) {
       r.where.offset = sum(r.where.offset, scaled(at, k->getSExtValue() * size, i64), i64);
     } else {
