@@ -30,4 +30,19 @@ TEST(InterpreterSelf, OrderOfCtasDoesNotMatter) {
 }
 TEST(InterpreterSelf, ChecksDoNotMatter) { agree({}, {.check = false}, 200); }
 
+TEST(InterpreterSelf, EveryOperationOnEveryType) {
+  int pairs = 0;
+  for (int o = 0; o < kiln::op_count; ++o)
+    for (int t = 0; t < kiln::dtype_count; ++t) {
+      auto const code = static_cast<kiln::op>(o);
+      auto const type = static_cast<kiln::dtype>(t);
+      if (!accepts(code, type)) continue;
+      ++pairs;
+      generated const g = single(code, type, seed(), {.prints = true});
+      std::string const differences = compare(g, interpreter_runner({.policy = ip::completion::early}), interpreter_runner({.typed_loops = false}), {.seed = seed()});
+      ASSERT_EQ(differences, "") << kiln::name_of(code) << " of " << kiln::name_of(type);
+    }
+  EXPECT_GT(pairs, 500);
+}
+
 } // namespace
