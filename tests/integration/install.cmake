@@ -39,6 +39,16 @@ foreach(compiler IN LISTS COMPILERS)
   endif()
 endforeach()
 
+# The installed tools read what the second project's program saved.
+if(EXISTS ${WORK}/prefix/bin/kiln)
+  run("reading a graph" ${WORK}/prefix/bin/kiln graph ${WORK}/add.kg)
+  if(NOT output MATCHES "^kernel \"add\"")
+    message(FATAL_ERROR "kiln graph printed: ${output}")
+  endif()
+  run("running the passes" ${WORK}/prefix/bin/kiln-opt ${WORK}/add.kg --standard)
+  run("compiling a graph" ${WORK}/prefix/bin/kiln compile ${WORK}/add.kg --emit asm)
+endif()
+
 # Two compilers, one program.
 list(LENGTH COMPILERS count)
 if(count EQUAL 2)

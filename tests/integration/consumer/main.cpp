@@ -33,5 +33,6 @@ int main() {
     kiln::device::parse("abacus");
     return fail("no error");
   } catch (kiln::error const&) {}
+  consumer::add<64>.save("add.kg"); // for the tools
   std::puts("ok");
 }
