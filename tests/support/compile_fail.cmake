@@ -4,7 +4,8 @@
 #                              wrong program needs no such line
 #   // expect-error: TEXT      (one or more) TEXT stands exactly once in the compiler's messages; {line}, {line-2}, {line+1} in
 #                              it are line numbers, counted from the expect-line
-#   #ifdef TWIN                the good program (of all cases at once): compiles without a warning
+#   #ifdef TWIN                the good program (of all cases at once): compiles without a warning. A program of its own
+#                              keeps only the wrong parts apart, by #ifdef CASE_NAME
 #   #else                      the wrong program: is refused,
 #     bad_line(); // expect-line     and FILE:LINE of this line is among the first six lines of the output
 #   #endif
@@ -24,7 +25,7 @@ set(case "")
 set(number 0)
 foreach(line IN LISTS lines)
   math(EXPR number "${number} + 1")
-  if(line MATCHES "^// case: ([a-z0-9_]+) *$")
+  if(line MATCHES "^ *// case: ([a-z0-9_]+) *$")
     if(NOT cases AND (expected_texts_ OR expected_line_))
       message(FATAL_ERROR "${name}: expectations before the first case")
     endif()
@@ -54,8 +55,8 @@ foreach(case IN LISTS cases)
     message(FATAL_ERROR "${name} ${case}: needs at least one `// expect-error: TEXT` and one `// expect-line`")
   endif()
 endforeach()
-if(NOT content MATCHES "#ifdef TWIN")
-  message(FATAL_ERROR "${name}: needs a good twin under #ifdef TWIN")
+if(NOT content MATCHES "#ifn?def (TWIN|CASE_)")
+  message(FATAL_ERROR "${name}: needs a good twin under #ifdef TWIN, or its wrong parts under #ifdef CASE_")
 endif()
 if(NOT COMPILERS)
   message(FATAL_ERROR "no compiler to check with")

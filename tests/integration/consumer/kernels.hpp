@@ -1,6 +1,6 @@
 // A kernel that two translation units record, each with its own compiler in one of the tests.
 #pragma once
-#include <kiln/kernel.hpp>
+#include <kiln/kiln.hpp>
 
 namespace consumer {
 using namespace kiln;
