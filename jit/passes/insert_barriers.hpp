@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <kiln/export.hpp>
 #include <span>
 #include <vector>
 
@@ -51,14 +52,14 @@ struct local_event {
 ///
 /// The result is sufficient (no pair of conflicting accesses is left without a barrier between them on any path) and
 /// no barrier of it can be left out. A wait for copies is followed by a barrier before the first access of their bytes.
-std::vector<bool> insert_barriers(std::span<local_event const> events);
+KILN_INTERNAL_API std::vector<bool> insert_barriers(std::span<local_event const> events);
 
 /// The bytes of a box: base + sum of i_d * stride_d for 0 <= i_d < extent_d, each `size` bytes; sorted and merged.
 struct byte_axis {
   std::int64_t extent, stride;
 };
-std::vector<byte_range> bytes_of_box(std::int64_t base, std::int64_t size, std::span<byte_axis const> axes);
+KILN_INTERNAL_API std::vector<byte_range> bytes_of_box(std::int64_t base, std::int64_t size, std::span<byte_axis const> axes);
 
-bool overlap(std::span<byte_range const> a, std::span<byte_range const> b);
+KILN_INTERNAL_API bool overlap(std::span<byte_range const> a, std::span<byte_range const> b);
 
 } // namespace kiln::jit

@@ -188,7 +188,9 @@ registers lowering<op::load>::emit(lowerer& k, int node) {
   // Read-only for the kernel: only what no other argument can write.
   if (k.g.attrs.no_alias) {
     int i = address;
-    while (k.g[i].code != op::param && k.g[i].operand_count > 0) i = k.g.operand(i, 0);
+    while (k.g[i].code == op::region || k.g[i].code == op::ptr_add || k.g[i].code == op::broadcast ||
+           k.g[i].code == op::array_data)
+      i = k.g.operand(i, 0);
     hint.read_only = k.g[i].code == op::param && k.g.params[static_cast<std::size_t>(k.g.attribute(i, 0))].is_const;
   }
   return {k.load_global(node, k.address_of(node, 1, k.plan.of(node), false), k.g.operand(node, 2), hint)};

@@ -505,6 +505,7 @@ registers lowering<op::dot>::emit(lowerer& k, int node) {
     linear_layout const have = k.layout_of_use(o);
     return k.stage(k.get(o, have), k.type(o), k.g.shape_of(o), have, what);
   };
+  lowerer::hold_scratch const both(k);
   view_value const x = operand(0, "the left operand of dot"), y = operand(1, "the right operand of dot");
   k.touch(local_event::kind::read, k.bytes_of_view(x), x.slot);
   k.touch(local_event::kind::read, k.bytes_of_view(y), y.slot);

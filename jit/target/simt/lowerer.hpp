@@ -120,6 +120,13 @@ public:
   // -------------------------------------------------------------------------------------------------------
   /// Room for one use, in bytes; constant offset in the arena.
   std::uint32_t scratch(std::int64_t bytes, char const* what);
+  /// While it lives, uses of scratch memory do not overwrite each other.
+  struct hold_scratch {
+    explicit hold_scratch(lowerer& lowering) : k(lowering) { k.scratch_held = true, k.scratch_at = 0; }
+    ~hold_scratch() { k.scratch_held = false; }
+    hold_scratch(hold_scratch const&) = delete;
+    lowerer& k;
+  };
   Value* arena(std::int64_t offset);
   void touch(local_event::kind what, std::vector<byte_range> bytes, ring_slot slot = {});
   void touch(local_event::kind what, std::int64_t offset, std::int64_t bytes);
@@ -204,6 +211,7 @@ private:
   llvm::Function* marker_function = nullptr;
   llvm::GlobalVariable* arena_variable = nullptr;
   std::int64_t data_bytes = 0, scratch_bytes = 0, scratch_at = 0;
+  bool scratch_held = false;
   std::unique_ptr<llvm::DIBuilder> debug;
   std::vector<llvm::DIFile*> debug_files;
   std::map<std::uint8_t, llvm::DISubprogram*> debug_scopes;

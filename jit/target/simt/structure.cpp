@@ -432,6 +432,7 @@ registers lowering<op::device_print>::emit(lowerer& k, int node) {
   // One thread prints; tiles travel to it through shared memory.
   auto& b = k.b;
   std::vector<view_value> tiles;
+  lowerer::hold_scratch const all(k);
   for (int o : k.g.operands(node))
     if (!k.is_scalar(o)) {
       linear_layout const l = k.layout_of_use(o);

@@ -270,7 +270,7 @@ std::uint32_t lowerer::scratch(std::int64_t bytes, char const* what) {
   // Uses follow each other in a small ring, so that most need no barrier against the one before.
   constexpr std::int64_t ring = 4096;
   std::int64_t at = (scratch_at + 15) / 16 * 16;
-  if (at + bytes > std::max(ring, scratch_bytes)) at = 0;
+  if (!scratch_held && at + bytes > std::max(ring, scratch_bytes)) at = 0;
   scratch_at = at + bytes;
   scratch_bytes = std::max(scratch_bytes, scratch_at);
   if (data_bytes + scratch_bytes > static_cast<std::int64_t>(target.shared_bytes))
