@@ -78,8 +78,7 @@ bool is_access(op o) {
 
 struct chooser {
   graph_view const& g;
-  specialisation const& s;
-  std::vector<node_facts> const& facts;
+  graph_facts const& facts;
   cta_shape cta;
   layout_plan plan{};
   std::vector<std::optional<linear_layout>> known{};
@@ -115,7 +114,7 @@ struct chooser {
     access.resize(static_cast<std::size_t>(g.size()));
     for (int i = 0; i < g.size(); ++i) {
       if (!is_access(g[i].code)) continue;
-      access_shape const a = access[static_cast<std::size_t>(i)] = shape_of_access(g, s, facts, i);
+      access_shape const a = access[static_cast<std::size_t>(i)] = shape_of_access(g, facts, i);
       int const address = g.operand(i, 0), shape_index = g[address].shape;
       bool const element_wise = g[i].code == op::atomic_rmw || g[i].code == op::atomic_cas;
       int const v = element_wise ? 0 : a.vector(log2_bytes(g[address].type));
@@ -437,8 +436,7 @@ linear_layout product_layout(shape const& s, cta_shape cta) {
   return normal_form(blocked_layout(b, tile), cta);
 }
 
-layout_plan assign_layouts(graph_view const& g, specialisation const& s, std::vector<node_facts> const& facts,
-                           cta_shape cta) {
+layout_plan assign_layouts(graph_view const& g, graph_facts const& facts, cta_shape cta) {
   if (cta.num_warps < 1 || !std::has_single_bit(static_cast<unsigned>(cta.num_warps)))
     throw std::invalid_argument("num_warps = " + std::to_string(cta.num_warps) +
                                 " is not a power of two; use 1, 2, 4, 8, 16 or 32");
@@ -446,7 +444,7 @@ layout_plan assign_layouts(graph_view const& g, specialisation const& s, std::ve
     throw std::invalid_argument(std::to_string(cta.num_warps) + " warps of " + std::to_string(cta.warp_size) +
                                 " lanes are more than the 1024 threads of a CTA; use num_warps = " +
                                 std::to_string(1024 / cta.warp_size) + " or less");
-  return chooser{g, s, facts, cta}.run();
+  return chooser{g, facts, cta}.run();
 }
 
 } // namespace kiln::jit

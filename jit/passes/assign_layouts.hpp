@@ -8,7 +8,7 @@
 // and the row maximum of a softmax is broadcast by reading its registers again.
 #pragma once
 
-#include "access_facts.hpp"
+#include "access_shape.hpp"
 
 #include <kiln/layout/linear_layout.hpp>
 #include <stdexcept>
@@ -30,8 +30,7 @@ struct layout_plan {
 };
 
 /// Errors: a number of warps that is no power of two, or more threads than a CTA may have (std::invalid_argument).
-layout_plan assign_layouts(graph_view const& g, specialisation const& s, std::vector<node_facts> const& facts,
-                           cta_shape cta);
+layout_plan assign_layouts(graph_view const& g, graph_facts const& facts, cta_shape cta);
 
 // -- what the algebra gives for one operation; used by the lowering too
 // ------------------------------------------------

@@ -58,7 +58,8 @@ KILN_INTERNAL_API std::vector<bool> insert_barriers(std::span<local_event const>
 struct byte_axis {
   std::int64_t extent, stride;
 };
-KILN_INTERNAL_API std::vector<byte_range> bytes_of_box(std::int64_t base, std::int64_t size, std::span<byte_axis const> axes);
+KILN_INTERNAL_API std::vector<byte_range> bytes_of_box(std::int64_t base, std::int64_t size,
+                                                       std::span<byte_axis const> axes);
 
 KILN_INTERNAL_API bool overlap(std::span<byte_range const> a, std::span<byte_range const> b);
 

@@ -1,4 +1,5 @@
-// Barrier insertion on lists of accesses, without any code generation: what needs one, what does not, and where it goes.
+// Barrier insertion on lists of accesses, without any code generation: what needs one, what does not, and where it
+// goes.
 #include "jit/passes/insert_barriers.hpp"
 
 #include <algorithm>
@@ -70,8 +71,9 @@ TEST(insert_barriers, looks_around_back_edges) {
   // Read at the end of one pass, written at the start of the next.
   EXPECT_EQ(barriers({loop(), mark(kind::loop_exit), write(0, 64), read(0, 64), mark(kind::loop_end)}), list({2, 3}));
   // Only the back edge makes a conflict.
-  EXPECT_EQ(barriers({loop(), mark(kind::loop_exit), read(0, 64), mark(kind::barrier), write(0, 64), mark(kind::loop_end)}),
-            list({2}));
+  EXPECT_EQ(
+      barriers({loop(), mark(kind::loop_exit), read(0, 64), mark(kind::barrier), write(0, 64), mark(kind::loop_end)}),
+      list({2}));
   // A store before the loop, a load in it: once is enough, but every pass has the barrier.
   EXPECT_EQ(barriers({write(0, 64), loop(), mark(kind::loop_exit), read(0, 64), mark(kind::loop_end)}), list({3}));
   // Nested: what the inner loop leaves behind meets the outer loop's next pass.
@@ -82,11 +84,13 @@ TEST(insert_barriers, looks_around_back_edges) {
 
 TEST(insert_barriers, zero_trips_leave_what_came_before) {
   // The loop may not run, so the barrier inside it does not serve what follows.
-  EXPECT_EQ(barriers({write(0, 64), loop(), mark(kind::loop_exit), mark(kind::barrier), mark(kind::loop_end), read(0, 64)}),
-            list({5}));
+  EXPECT_EQ(
+      barriers({write(0, 64), loop(), mark(kind::loop_exit), mark(kind::barrier), mark(kind::loop_end), read(0, 64)}),
+      list({5}));
   // The condition of a while loop runs at least once.
-  EXPECT_EQ(barriers({write(0, 64), loop(), mark(kind::barrier), mark(kind::loop_exit), mark(kind::loop_end), read(0, 64)}),
-            list{});
+  EXPECT_EQ(
+      barriers({write(0, 64), loop(), mark(kind::barrier), mark(kind::loop_exit), mark(kind::loop_end), read(0, 64)}),
+      list{});
 }
 
 TEST(insert_barriers, joins_branches) {
@@ -112,7 +116,8 @@ TEST(insert_barriers, a_wait_is_followed_by_a_barrier_before_the_first_use) {
 
 TEST(insert_barriers, a_ring_needs_one_barrier_a_pass) {
   // for i: wait; use slot i % 3; fetch slot (i + 2) % 3. The fetch fills what the pass before has read.
-  ring_slot const used{.ring = 0, .symbol = 1, .modulus = 3, .offset = 0}, filled{.ring = 0, .symbol = 1, .modulus = 3, .offset = 2};
+  ring_slot const used{.ring = 0, .symbol = 1, .modulus = 3, .offset = 0},
+      filled{.ring = 0, .symbol = 1, .modulus = 3, .offset = 2};
   EXPECT_EQ(barriers({loop(1, 1), mark(kind::loop_exit), wait(false), access(kind::read, 0, 192, used),
                       access(kind::async_write, 0, 192, filled), mark(kind::loop_end)}),
             list({3}));
@@ -122,7 +127,8 @@ TEST(insert_barriers, a_ring_needs_one_barrier_a_pass) {
                 .size(),
             2u);
   // Without knowledge of slots too.
-  EXPECT_EQ(barriers({loop(), mark(kind::loop_exit), wait(false), read(0, 192), access(kind::async_write, 0, 192), mark(kind::loop_end)})
+  EXPECT_EQ(barriers({loop(), mark(kind::loop_exit), wait(false), read(0, 192), access(kind::async_write, 0, 192),
+                      mark(kind::loop_end)})
                 .size(),
             2u);
 }
@@ -145,14 +151,16 @@ TEST(insert_barriers, is_minimal_on_straight_code) {
   for (int round = 0; round < 400; ++round) {
     std::vector<local_event> events;
     for (int i = 0; i < 9; ++i) {
-      auto const begin = static_cast<std::uint32_t>(random() % 4 * 16), size = static_cast<std::uint32_t>(8 + random() % 3 * 16);
+      auto const begin = static_cast<std::uint32_t>(random() % 4 * 16),
+                 size = static_cast<std::uint32_t>(8 + random() % 3 * 16);
       events.push_back(access(random() % 2 ? kind::read : kind::write, begin, begin + size));
     }
     auto const sufficient = [&](unsigned mask) {
       for (unsigned j = 1; j < events.size(); ++j)
         for (unsigned i = 0; i < j; ++i) {
           bool const between = (mask >> (i + 1) & ((1u << (j - i)) - 1)) != 0;
-          bool const clash = (events[i].what == kind::write || events[j].what == kind::write) && overlap(events[i].bytes, events[j].bytes);
+          bool const clash = (events[i].what == kind::write || events[j].what == kind::write) &&
+                             overlap(events[i].bytes, events[j].bytes);
           if (clash && !between) return false;
         }
       return true;

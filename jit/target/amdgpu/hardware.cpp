@@ -19,10 +19,10 @@ public:
     f.addFnAttr("amdgpu-flat-work-group-size", n + "," + n);
     f.addFnAttr("uniform-work-group-size", "true");
     // Hidden inputs that no code here reads cost registers otherwise.
-    for (char const* unused : {"amdgpu-no-completion-action", "amdgpu-no-default-queue", "amdgpu-no-dispatch-id",
-                               "amdgpu-no-dispatch-ptr", "amdgpu-no-heap-ptr", "amdgpu-no-hostcall-ptr",
-                               "amdgpu-no-lds-kernel-id", "amdgpu-no-multigrid-sync-arg", "amdgpu-no-queue-ptr",
-                               "amdgpu-no-workitem-id-y", "amdgpu-no-workitem-id-z"})
+    for (char const* unused :
+         {"amdgpu-no-completion-action", "amdgpu-no-default-queue", "amdgpu-no-dispatch-id", "amdgpu-no-dispatch-ptr",
+          "amdgpu-no-heap-ptr", "amdgpu-no-hostcall-ptr", "amdgpu-no-lds-kernel-id", "amdgpu-no-multigrid-sync-arg",
+          "amdgpu-no-queue-ptr", "amdgpu-no-workitem-id-y", "amdgpu-no-workitem-id-z"})
       f.addFnAttr(unused);
     auto number = [&](int v) { return llvm::ConstantAsMetadata::get(b.getInt32(static_cast<unsigned>(v))); };
     f.setMetadata("reqd_work_group_size",

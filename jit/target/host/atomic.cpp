@@ -16,8 +16,9 @@ llvm::AtomicOrdering ordering(memory_order o) {
   }
 }
 llvm::AtomicOrdering on_failure(llvm::AtomicOrdering o) {
-  return o == llvm::AtomicOrdering::Acquire || o == llvm::AtomicOrdering::AcquireRelease ? llvm::AtomicOrdering::Acquire
-                                                                                         : llvm::AtomicOrdering::Monotonic;
+  return o == llvm::AtomicOrdering::Acquire || o == llvm::AtomicOrdering::AcquireRelease
+             ? llvm::AtomicOrdering::Acquire
+             : llvm::AtomicOrdering::Monotonic;
 }
 
 } // namespace
@@ -29,7 +30,8 @@ Value* writer::atomic(int n, Value* p, llvm::ArrayRef<Value*> x) {
   Type *type = carrier(t), *word = b.getIntNTy(static_cast<unsigned>(bits_of(t)));
   if (g[n].code == op::atomic_cas) {
     const auto order = ordering(static_cast<memory_order>(g.attribute(n, 0)));
-    Value* r = b.CreateAtomicCmpXchg(p, b.CreateBitCast(x[0], word), b.CreateBitCast(x[1], word), align, order, on_failure(order));
+    Value* r = b.CreateAtomicCmpXchg(p, b.CreateBitCast(x[0], word), b.CreateBitCast(x[1], word), align, order,
+                                     on_failure(order));
     return b.CreateBitCast(b.CreateExtractValue(r, 0), type);
   }
   const auto o = static_cast<atomic_op>(g.attribute(n, 0));
@@ -64,9 +66,10 @@ Value* writer::atomic(int n, Value* p, llvm::ArrayRef<Value*> x) {
     lhs = widen_float(lhs, t);
     rhs = widen_float(rhs, t);
   }
-  Value* made = o == atomic_op::add ? b.CreateFAdd(lhs, rhs)
-                                    : emit::float_extremum(e, o == atomic_op::max ? emit::extremum::maximum : emit::extremum::minimum,
-                                                           nan_mode::ignore, lhs, rhs);
+  Value* made = o == atomic_op::add
+                    ? b.CreateFAdd(lhs, rhs)
+                    : emit::float_extremum(e, o == atomic_op::max ? emit::extremum::maximum : emit::extremum::minimum,
+                                           nan_mode::ignore, lhs, rhs);
   if (narrow) made = narrow_float(made, t);
   Value* r = b.CreateAtomicCmpXchg(p, old, b.CreateBitCast(made, word), align, order, on_failure(order));
   old->addIncoming(b.CreateExtractValue(r, 0), b.GetInsertBlock());

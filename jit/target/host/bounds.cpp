@@ -129,7 +129,8 @@ void writer::conditions_of(int address_node, int mask_node, std::vector<Value*>&
     for (int d = 0; d < rank; ++d) {
       const int start_node = g.operand(address_node, 1 + d);
       Value* start = scalar_value(start_node);
-      start = is_signed_int(g[start_node].type) ? b.CreateSExt(start, b.getInt64Ty()) : b.CreateZExt(start, b.getInt64Ty());
+      start =
+          is_signed_int(g[start_node].type) ? b.CreateSExt(start, b.getInt64Ty()) : b.CreateZExt(start, b.getInt64Ty());
       Value *extent = slot(first + 1 + d), *stride = slot(first + 1 + rank + d);
       // 0 <= start and start + size <= extent, without overflow: extents are not negative.
       Value* room = b.CreateSub(extent, b.getInt64(static_cast<std::uint64_t>(s.extent[d])));

@@ -24,7 +24,8 @@ llvm::Function* micro_kernel(llvm::Module& m, emit::capabilities caps, llvm::Typ
   f->addFnAttr(llvm::Attribute::NoInline);
   f->addFnAttr(llvm::Attribute::NoUnwind);
   for (unsigned i : {0u, 2u, 3u}) f->addParamAttr(i, llvm::Attribute::NoAlias);
-  Value *a = f->getArg(0), *a_stride = f->getArg(1), *panel = f->getArg(2), *out = f->getArg(3), *c_stride = f->getArg(4), *k = f->getArg(5);
+  Value *a = f->getArg(0), *a_stride = f->getArg(1), *panel = f->getArg(2), *out = f->getArg(3),
+        *c_stride = f->getArg(4), *k = f->getArg(5);
   b.SetInsertPoint(llvm::BasicBlock::Create(c, "", f));
   const auto size = static_cast<std::uint64_t>(element->getScalarSizeInBits() / 8);
   auto vector = [&](unsigned w) -> Type* { return w == 1 ? element : llvm::FixedVectorType::get(element, w); };
@@ -59,7 +60,8 @@ llvm::Function* micro_kernel(llvm::Module& m, emit::capabilities caps, llvm::Typ
       for (std::size_t v = 0; v < line.size(); ++v, ++next) {
         const unsigned w = block.vectors[v];
         Value* many = w == 1 ? x : b.CreateVectorSplat(w, x);
-        acc[next] = element->isIntegerTy() ? b.CreateAdd(acc[next], b.CreateMul(many, line[v])) : e.mad(many, line[v], acc[next]);
+        acc[next] = element->isIntegerTy() ? b.CreateAdd(acc[next], b.CreateMul(many, line[v]))
+                                           : e.mad(many, line[v], acc[next]);
       }
     }
     return acc;
@@ -111,7 +113,8 @@ void writer::emit_dot(int n) {
   const std::int64_t wide = block.columns(), panels = columns / wide, rest = columns % wide;
   std::vector<unsigned> tail;
   for (std::int64_t left = rest; left > 0;) {
-    const auto w = std::min<std::int64_t>(vector_lanes, static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(left))));
+    const auto w = std::min<std::int64_t>(vector_lanes,
+                                          static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(left))));
     tail.push_back(static_cast<unsigned>(w));
     left -= w;
   }
@@ -123,7 +126,8 @@ void writer::emit_dot(int n) {
   };
   Value *a_panel = scratch(0), *b_panel = scratch(a_bytes);
   auto element_of = [&](int operand, coordinates const& x) {
-    const lanes v = g[operand].kind == node_kind::view ? read(view_address(operand, x), g[operand].type, false, true) : pull(operand, x);
+    const lanes v = g[operand].kind == node_kind::view ? read(view_address(operand, x), g[operand].type, false, true)
+                                                       : pull(operand, x);
     const dtype from = g[operand].type;
     Value* w = vector_of(v, carrier(from));
     return from == t ? w : emit::convert(e, w, from, t);
@@ -147,7 +151,8 @@ void writer::emit_dot(int n) {
       width_ = 1;
     });
   }
-  auto pack_columns = [&](lanes const& first, lanes const& base, std::vector<unsigned> const& vectors, std::int64_t line) {
+  auto pack_columns = [&](lanes const& first, lanes const& base, std::vector<unsigned> const& vectors,
+                          std::int64_t line) {
     coordinates x(2, number(0));
     for_each_outer(g.shape_of(rhs), {1}, x, [&] {
       std::int64_t column = 0;
@@ -168,7 +173,8 @@ void writer::emit_dot(int n) {
     body(p);
     close_loop();
   };
-  each_panel([&](lanes const& p) { pack_columns(scaled(p, wide, i64), scaled(p, wide * k, i64), block.vectors, wide); });
+  each_panel(
+      [&](lanes const& p) { pack_columns(scaled(p, wide, i64), scaled(p, wide * k, i64), block.vectors, wide); });
   if (rest > 0) pack_columns(number(panels * wide), number(panels * wide * k), tail, rest);
 
   // Blocks.
@@ -185,8 +191,8 @@ void writer::emit_dot(int n) {
     Value* a = pointer(a_panel, scaled(row, a_stride, i64));
     Value* bp = pointer(b_panel, panel);
     Value* cp = pointer(out, sum(scaled(row, columns, i64), column, i64));
-    b.CreateCall(f, {a, b.getInt64(static_cast<std::uint64_t>(a_stride)), bp, cp, b.getInt64(static_cast<std::uint64_t>(columns)),
-                     b.getInt64(static_cast<std::uint64_t>(k))});
+    b.CreateCall(f, {a, b.getInt64(static_cast<std::uint64_t>(a_stride)), bp, cp,
+                     b.getInt64(static_cast<std::uint64_t>(columns)), b.getInt64(static_cast<std::uint64_t>(k))});
   };
   auto down = [&](lanes const& column, lanes const& panel, std::vector<unsigned> const& vectors) {
     const std::int64_t full = m / block.rows;
@@ -195,7 +201,8 @@ void writer::emit_dot(int n) {
       product(scaled(r, block.rows, i64), column, panel, {block.rows, vectors});
       if (full > 1) close_loop();
     }
-    if (const auto left = static_cast<unsigned>(m % block.rows)) product(number(full * block.rows), column, panel, {left, vectors});
+    if (const auto left = static_cast<unsigned>(m % block.rows))
+      product(number(full * block.rows), column, panel, {left, vectors});
   };
   each_panel([&](lanes const& p) { down(scaled(p, wide, i64), scaled(p, wide * k, i64), block.vectors); });
   if (rest > 0) down(number(panels * wide), number(panels * wide * k), tail);

@@ -5,8 +5,8 @@
 // B panel: for each k the panel's columns next to one another.
 // C: rows `stride` elements apart; the kernel adds to it.
 //
-// Worked example, AVX-512 and f32: 6 rows by 4 vectors of 16 columns are 24 accumulators; with 4 vectors of B and one of
-// A that is 29 of 32 registers.
+// Worked example, AVX-512 and f32: 6 rows by 4 vectors of 16 columns are 24 accumulators; with 4 vectors of B and one
+// of A that is 29 of 32 registers.
 #pragma once
 #include "jit/emit/emitter.hpp"
 

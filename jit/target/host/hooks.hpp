@@ -27,8 +27,8 @@ struct print_item {
   void const* data;
 };
 
-/// A device_assert failed: at least one element was false. `text` indexes graph_view::strings, `file` graph_view::files.
-/// Called at most once per execution of the statement in a CTA; the CTA goes on afterwards.
+/// A device_assert failed: at least one element was false. `text` indexes graph_view::strings, `file`
+/// graph_view::files. Called at most once per execution of the statement in a CTA; the CTA goes on afterwards.
 inline constexpr char assert_hook[] = "kiln_host_assert";
 using assert_function = void(void* runtime, std::int32_t text, std::int32_t file, std::int32_t line);
 

@@ -13,18 +13,20 @@
 namespace kiln::jit::host {
 
 writer::writer(graph_view view, specialisation const& facts, host_cpu const& cpu, module_builder& builder)
-    : g(view), facts_(facts), cpu_(cpu), out_(builder), plan_(make_plan(g)), c(builder.module.getContext()), b(c),
-      e{b, emit::capabilities::host(builder.machine)} {
+    : g(view), facts_(facts), cpu_(cpu), out_(builder), plan_(make_plan(g)), c(builder.module.getContext()),
+      b(c), e{b, emit::capabilities::host(builder.machine)} {
   scalar_.assign(g.nodes.size(), nullptr);
   cells_.assign(g.nodes.size(), nullptr);
 }
 
 void writer::refuse(int n, std::string const& why) const {
   throw compile_error(std::string(out_.symbol), "host", "lowering",
-                      std::string(g.file(n)) + ":" + std::to_string(g[n].line) + ": " + std::string(name_of(g[n].code)) + " " + why);
+                      std::string(g.file(n)) + ":" + std::to_string(g[n].line) + ": " +
+                          std::string(name_of(g[n].code)) + " " + why);
 }
 
-// -- line tables -------------------------------------------------------------------------------------------------------
+// -- line tables
+// -------------------------------------------------------------------------------------------------------
 
 void writer::locate(int n) {
   const node& d = g[n];
@@ -33,7 +35,8 @@ void writer::locate(int n) {
   b.SetCurrentDebugLocation(llvm::DILocation::get(c, static_cast<unsigned>(d.line), 0, debug_scopes_[d.file]));
 }
 
-// -- the function ------------------------------------------------------------------------------------------------------
+// -- the function
+// ------------------------------------------------------------------------------------------------------
 
 llvm::AllocaInst* writer::cell(Type* t, const llvm::Twine& name) {
   llvm::IRBuilder<> at(entry_, entry_->begin());
@@ -77,21 +80,23 @@ void writer::open_function() {
     for (char const* f : g.files) {
       const std::string_view path = *f ? f : g.files[own_file];
       const auto cut = path.rfind('/');
-      files.push_back(cut == std::string_view::npos ? debug_->createFile(path, ".")
-                                                    : debug_->createFile(std::string(path.substr(cut + 1)), std::string(path.substr(0, cut))));
+      files.push_back(cut == std::string_view::npos
+                          ? debug_->createFile(path, ".")
+                          : debug_->createFile(std::string(path.substr(cut + 1)), std::string(path.substr(0, cut))));
     }
-    auto* unit = debug_->createCompileUnit(llvm::DISourceLanguageName(llvm::dwarf::DW_LANG_C_plus_plus_14), files[own_file], "kiln", true,
-                                           "", 0, "", llvm::DICompileUnit::LineTablesOnly);
+    auto* unit =
+        debug_->createCompileUnit(llvm::DISourceLanguageName(llvm::dwarf::DW_LANG_C_plus_plus_14), files[own_file],
+                                  "kiln", true, "", 0, "", llvm::DICompileUnit::LineTablesOnly);
     const int line = g[first_statement].line;
     const auto name = g.name.empty() ? std::string(out_.symbol) : std::string(g.name);
-    debug_function_ = debug_->createFunction(unit, name, std::string(out_.symbol), files[own_file], static_cast<unsigned>(line),
-                                             debug_->createSubroutineType(debug_->getOrCreateTypeArray({})), static_cast<unsigned>(line),
-                                             llvm::DINode::FlagPrototyped,
-                                             llvm::DISubprogram::SPFlagDefinition | llvm::DISubprogram::SPFlagOptimized);
+    debug_function_ = debug_->createFunction(
+        unit, name, std::string(out_.symbol), files[own_file], static_cast<unsigned>(line),
+        debug_->createSubroutineType(debug_->getOrCreateTypeArray({})), static_cast<unsigned>(line),
+        llvm::DINode::FlagPrototyped, llvm::DISubprogram::SPFlagDefinition | llvm::DISubprogram::SPFlagOptimized);
     function_->setSubprogram(debug_function_);
     for (std::size_t i = 0; i < files.size(); ++i)
       debug_scopes_.push_back(i == own_file ? static_cast<llvm::DIScope*>(debug_function_)
-                                     : debug_->createLexicalBlockFile(debug_function_, files[i]));
+                                            : debug_->createLexicalBlockFile(debug_function_, files[i]));
     b.SetCurrentDebugLocation(llvm::DILocation::get(c, static_cast<unsigned>(line), 0, debug_function_));
   }
 
@@ -101,12 +106,16 @@ void writer::open_function() {
   cta_exit_ = llvm::BasicBlock::Create(c, "done");
   b.SetInsertPoint(entry_);
   for (int i = 0; i < 3; ++i)
-    grid_[i] = b.CreateZExt(b.CreateLoad(b.getInt32Ty(), b.CreateConstGEP1_64(b.getInt32Ty(), function_->getArg(1), static_cast<std::uint64_t>(i))), i64);
+    grid_[i] = b.CreateZExt(b.CreateLoad(b.getInt32Ty(), b.CreateConstGEP1_64(b.getInt32Ty(), function_->getArg(1),
+                                                                              static_cast<std::uint64_t>(i))),
+                            i64);
   int next = 0;
   for (std::size_t p = 0; p < g.params.size(); ++p) {
     const param_info& info = g.params[p];
     const param_facts* facts = p < facts_.params.size() ? &facts_.params[p] : nullptr;
-    auto read = [&](Type* t) { return b.CreateLoad(t, b.CreateConstGEP1_64(i64, slots_, static_cast<std::uint64_t>(next++))); };
+    auto read = [&](Type* t) {
+      return b.CreateLoad(t, b.CreateConstGEP1_64(i64, slots_, static_cast<std::uint64_t>(next++)));
+    };
     Value* v = nullptr;
     if (info.kind == node_kind::value) {
       if (facts && facts->scalar.constant) {
@@ -117,7 +126,9 @@ void writer::open_function() {
         Value* bits = read(i64);
         slot_values_.push_back(bits);
         if (is_bool(info.type)) v = b.CreateICmpNE(b.CreateAnd(bits, b.getInt64(0xff)), b.getInt64(0));
-        else v = b.CreateBitCast(b.CreateTrunc(bits, b.getIntNTy(static_cast<unsigned>(bits_of(info.type)))), carrier(info.type));
+        else
+          v = b.CreateBitCast(b.CreateTrunc(bits, b.getIntNTy(static_cast<unsigned>(bits_of(info.type)))),
+                              carrier(info.type));
       }
     } else {
       v = read(b.getPtrTy());
@@ -165,7 +176,8 @@ void writer::close_function() {
   b.SetInsertPoint(cta_exit_);
   // Stores around the cache are ordered with nothing: whoever learns that we are done must see them.
   if (any_streaming_) {
-    if (out_.machine.getTargetTriple().isX86()) b.CreateCall(llvm::Intrinsic::getOrInsertDeclaration(&out_.module, llvm::Intrinsic::x86_sse_sfence));
+    if (out_.machine.getTargetTriple().isX86())
+      b.CreateCall(llvm::Intrinsic::getOrInsertDeclaration(&out_.module, llvm::Intrinsic::x86_sse_sfence));
     else b.CreateFence(llvm::AtomicOrdering::Release);
   }
   b.CreateRetVoid();
@@ -191,14 +203,16 @@ host_code writer::run() {
   return {plan_.arena_bytes, any_streaming_};
 }
 
-// -- control -----------------------------------------------------------------------------------------------------------
+// -- control
+// -----------------------------------------------------------------------------------------------------------
 
 void writer::emit_structure(int n) {
   const node& d = g[n];
   auto block = [&](char const* name) { return llvm::BasicBlock::Create(c, name, function_); };
   switch (d.code) {
   case op::for_begin: {
-    Value *low = scalar_value(g.operand(n, 0)), *high = scalar_value(g.operand(n, 1)), *step = scalar_value(g.operand(n, 2));
+    Value *low = scalar_value(g.operand(n, 0)), *high = scalar_value(g.operand(n, 1)),
+          *step = scalar_value(g.operand(n, 2));
     Type *i64 = b.getInt64Ty(), *t = low->getType();
     const bool is_signed = is_signed_int(d.type);
     // Trips, without overflow in the index type: unsigned distances. A step of 0 makes none.
@@ -206,7 +220,9 @@ void writer::emit_structure(int n) {
     auto less = [&](Value* p, Value* q) { return is_signed ? b.CreateICmpSLT(p, q) : b.CreateICmpULT(p, q); };
     Value *zero = llvm::ConstantInt::get(t, 0), *none = b.getInt64(0), *one = b.getInt64(1);
     auto trips = [&](Value* from, Value* to, Value* by) { // from < to, by > 0
-      return b.CreateAdd(b.CreateUDiv(b.CreateSub(wide(b.CreateSub(to, from)), one), b.CreateBinaryIntrinsic(llvm::Intrinsic::umax, wide(by), one)), one);
+      return b.CreateAdd(b.CreateUDiv(b.CreateSub(wide(b.CreateSub(to, from)), one),
+                                      b.CreateBinaryIntrinsic(llvm::Intrinsic::umax, wide(by), one)),
+                         one);
     };
     Value* up = b.CreateAnd(less(zero, step), less(low, high));
     Value* trip = b.CreateSelect(up, trips(low, high, step), none);
@@ -300,7 +316,8 @@ void writer::emit_structure(int n) {
   }
 }
 
-// -- scalars -----------------------------------------------------------------------------------------------------------
+// -- scalars
+// -----------------------------------------------------------------------------------------------------------
 
 Value* writer::scalar_value(int n) {
   Value* v = scalar_[static_cast<std::size_t>(n)];
@@ -344,11 +361,14 @@ void writer::emit_scalar(int n) {
     result = b.CreateLoad(at->getAllocatedType(), at);
     return;
   }
-  case op::var_set: b.CreateStore(scalar_value(g.operand(n, 1)), cells_[static_cast<std::size_t>(g.operand(n, 0))]); return;
+  case op::var_set:
+    b.CreateStore(scalar_value(g.operand(n, 1)), cells_[static_cast<std::size_t>(g.operand(n, 0))]);
+    return;
   case op::ptr_add: {
     const int o = g.operand(n, 1);
     Value* elements = scalar_value(o);
-    elements = is_signed_int(g[o].type) ? b.CreateSExt(elements, b.getInt64Ty()) : b.CreateZExt(elements, b.getInt64Ty());
+    elements =
+        is_signed_int(g[o].type) ? b.CreateSExt(elements, b.getInt64Ty()) : b.CreateZExt(elements, b.getInt64Ty());
     result = b.CreateGEP(memory_type(d.type), scalar_value(g.operand(n, 0)), elements);
     return;
   }
@@ -395,8 +415,10 @@ void writer::emit_scalar(int n) {
 
 void writer::call_assert(int n) {
   Type *ptr = b.getPtrTy(), *i32 = b.getInt32Ty();
-  auto hook = out_.module.getOrInsertFunction(assert_hook, llvm::FunctionType::get(b.getVoidTy(), {ptr, i32, i32, i32}, false));
-  b.CreateCall(hook, {runtime_, b.getInt32(static_cast<std::uint32_t>(g.attribute(n, 0))), b.getInt32(g[n].file), b.getInt32(static_cast<std::uint32_t>(g[n].line))});
+  auto hook =
+      out_.module.getOrInsertFunction(assert_hook, llvm::FunctionType::get(b.getVoidTy(), {ptr, i32, i32, i32}, false));
+  b.CreateCall(hook, {runtime_, b.getInt32(static_cast<std::uint32_t>(g.attribute(n, 0))), b.getInt32(g[n].file),
+                      b.getInt32(static_cast<std::uint32_t>(g[n].line))});
 }
 
 host_code lower_host(graph_view g, specialisation const& facts, host_cpu const& cpu, module_builder& out) {

@@ -13,7 +13,8 @@ namespace kiln::jit::host {
 /// Fills `out.module` with the entry `out.symbol` of type `entry_function`. The graph must be valid (validate.hpp) and
 /// may have been specialised and folded before; `facts` are those that the folding used.
 /// Errors: `compile_error` naming the operation and the user's line for what the host cannot do.
-KILN_INTERNAL_API host_code lower_host(graph_view g, specialisation const& facts, host_cpu const& cpu, module_builder& out);
+KILN_INTERNAL_API host_code lower_host(graph_view g, specialisation const& facts, host_cpu const& cpu,
+                                       module_builder& out);
 
 /// Bytes of arena that the kernel needs, without lowering it: for a kernel whose image came from a cache.
 KILN_INTERNAL_API std::int64_t host_arena_bytes(graph_view g);

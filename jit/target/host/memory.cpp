@@ -3,7 +3,8 @@
 
 namespace kiln::jit::host {
 
-// -- addresses ---------------------------------------------------------------------------------------------------------
+// -- addresses
+// ---------------------------------------------------------------------------------------------------------
 
 address writer::pull_address(int n, coordinates const& x) {
   const node& d = g[n];
@@ -63,7 +64,9 @@ Value* writer::pointer_of(address const& a) {
       pending = false;
     }
     at = std::max(at, t.level);
-    Value* bytes = t.scale == 1 ? t.index : on(at, [&] { return b.CreateMul(t.index, b.getInt64(static_cast<std::uint64_t>(t.scale))); });
+    Value* bytes = t.scale == 1
+                       ? t.index
+                       : on(at, [&] { return b.CreateMul(t.index, b.getInt64(static_cast<std::uint64_t>(t.scale))); });
     step(bytes, t.level);
   }
   if (pending) step(o.v, o.level);
@@ -88,7 +91,8 @@ Value* writer::pointers_of(address const& a) {
   });
 }
 
-// -- regions and masks -------------------------------------------------------------------------------------------------
+// -- regions and masks
+// -------------------------------------------------------------------------------------------------
 
 guarded writer::pull_region(int n, coordinates const& x) {
   Type* i64 = b.getInt64Ty();
@@ -193,12 +197,13 @@ guarded writer::pull_access(int address_node, int mask_node, coordinates const& 
   return r;
 }
 
-// -- loads and stores --------------------------------------------------------------------------------------------------
+// -- loads and stores
+// --------------------------------------------------------------------------------------------------
 
 lanes writer::from_memory(lanes const& raw, dtype t) {
   if (!is_bool(t)) return raw;
-  return of(on(raw.level, [&] { return b.CreateICmpNE(raw.v, llvm::Constant::getNullValue(raw.v->getType())); }), raw.level,
-            raw.vector);
+  return of(on(raw.level, [&] { return b.CreateICmpNE(raw.v, llvm::Constant::getNullValue(raw.v->getType())); }),
+            raw.level, raw.vector);
 }
 
 // `padded`: bytes behind the last element may be read (the arena).
@@ -209,7 +214,8 @@ lanes writer::read(address const& a, dtype t, bool is_volatile, bool padded) {
   const auto size = bytes_of(t);
   if (!a.offset.vector && (a.offset.step == 0 || width_ == 1)) {
     Value* p = pointer_of(a);
-    return from_memory(of(on(level, [&] { return b.CreateAlignedLoad(element, p, align, is_volatile); }), level, false), t);
+    return from_memory(of(on(level, [&] { return b.CreateAlignedLoad(element, p, align, is_volatile); }), level, false),
+                       t);
   }
   Type* type = vector_type(element, width_);
   if (!a.offset.vector && a.offset.step == size) {
@@ -224,7 +230,8 @@ lanes writer::read(address const& a, dtype t, bool is_volatile, bool padded) {
                                const auto many = static_cast<unsigned>(apart) * width_;
                                Value* wide = b.CreateAlignedLoad(vector_type(element, many), p, align);
                                llvm::SmallVector<int, 64> pick;
-                               for (unsigned i = 0; i < width_; ++i) pick.push_back(static_cast<int>(i * static_cast<unsigned>(apart)));
+                               for (unsigned i = 0; i < width_; ++i)
+                                 pick.push_back(static_cast<int>(i * static_cast<unsigned>(apart)));
                                return b.CreateShuffleVector(wide, pick);
                              }),
                           level, true),
@@ -249,7 +256,8 @@ lanes writer::read_guarded(guarded const& a, dtype t, lanes const* other, bool i
                              [&] {
                                Value* no = to_memory(otherwise, t);
                                return emit::branch(
-                                   b, m, [&] { return emit::values{b.CreateAlignedLoad(element, p, align, is_volatile)}; },
+                                   b, m,
+                                   [&] { return emit::values{b.CreateAlignedLoad(element, p, align, is_volatile)}; },
                                    [&] { return emit::values{no}; })[0];
                              }),
                           level, false),
@@ -257,7 +265,8 @@ lanes writer::read_guarded(guarded const& a, dtype t, lanes const* other, bool i
   }
   Type* type = vector_type(element, width_);
   Value* m = vector_of(a.mask, b.getInt1Ty());
-  Value* otherwise = other ? vector_of(*other, value_type) : llvm::Constant::getNullValue(vector_type(value_type, width_));
+  Value* otherwise =
+      other ? vector_of(*other, value_type) : llvm::Constant::getNullValue(vector_type(value_type, width_));
   const bool contiguous = !a.where.offset.vector && a.where.offset.step == bytes_of(t);
   Value* p = contiguous ? pointer_of(a.where) : pointers_of(a.where);
   return from_memory(of(on(level,
@@ -302,7 +311,8 @@ void writer::write(guarded const& a, dtype t, lanes const& value) {
                      llvm::MDNode::get(c, llvm::ConstantAsMetadata::get(b.getInt32(1))));
 }
 
-// -- slices of the arena -----------------------------------------------------------------------------------------------
+// -- slices of the arena
+// -----------------------------------------------------------------------------------------------
 
 address writer::slice_address(int slice_index, shape const& s, coordinates const& x) {
   const slice& sl = plan_.slices[static_cast<std::size_t>(slice_index)];
@@ -312,10 +322,12 @@ address writer::slice_address(int slice_index, shape const& s, coordinates const
   a.align = static_cast<int>(size);
   std::int64_t stride = size;
   for (int d = s.rank - 1; d >= 0; --d) {
-    if (s.extent[d] > 1) a.offset = sum(a.offset, scaled(x[static_cast<std::size_t>(d)], stride, b.getInt64Ty()), b.getInt64Ty());
+    if (s.extent[d] > 1)
+      a.offset = sum(a.offset, scaled(x[static_cast<std::size_t>(d)], stride, b.getInt64Ty()), b.getInt64Ty());
     stride *= s.extent[d];
   }
-  if (sl.offset != 0) a.base = on(0, [&] { return b.CreateConstGEP1_64(b.getInt8Ty(), arena_, static_cast<std::uint64_t>(sl.offset)); });
+  if (sl.offset != 0)
+    a.base = on(0, [&] { return b.CreateConstGEP1_64(b.getInt8Ty(), arena_, static_cast<std::uint64_t>(sl.offset)); });
   return a;
 }
 
@@ -333,7 +345,8 @@ void writer::write_slice(int slice_index, shape const& s, coordinates const& x, 
   streaming_ = was;
 }
 
-// -- local memory ------------------------------------------------------------------------------------------------------
+// -- local memory
+// ------------------------------------------------------------------------------------------------------
 
 Value* writer::buffer_base(int buffer) {
   const int sl = plan_.slice_of[static_cast<std::size_t>(g.buffer(buffer).node)];
@@ -358,12 +371,14 @@ address writer::view_address(int n, coordinates x) {
     switch (d.code) {
     case op::view_trans: {
       coordinates y(x.size());
-      for (std::size_t i = 0; i < x.size(); ++i) y[static_cast<std::size_t>(g.attribute(n, static_cast<int>(i)))] = x[i];
+      for (std::size_t i = 0; i < x.size(); ++i)
+        y[static_cast<std::size_t>(g.attribute(n, static_cast<int>(i)))] = x[i];
       x = y;
       break;
     }
     case op::view_slice:
-      for (std::size_t i = 0; i < x.size(); ++i) x[i] = sum(x[i], index_value(g.operand(n, 1 + static_cast<int>(i))), i64);
+      for (std::size_t i = 0; i < x.size(); ++i)
+        x[i] = sum(x[i], index_value(g.operand(n, 1 + static_cast<int>(i))), i64);
       break;
     case op::view_reshape: x = through_reshape(g.shape_of(s), g.shape_of(n), x); break;
     case op::view_index: {
@@ -377,7 +392,8 @@ address writer::view_address(int n, coordinates x) {
       }
       const buffer_info& info = g.buffer(static_cast<int>(g.attribute(s, 0)));
       const shape& whole = g.shapes[static_cast<std::size_t>(info.shape)];
-      const std::int64_t bytes = bytes_of(info.type, whole.elements()), align = std::max<std::int64_t>(128, info.alignment);
+      const std::int64_t bytes = bytes_of(info.type, whole.elements()),
+                         align = std::max<std::int64_t>(128, info.alignment);
       a.base = buffer_base(static_cast<int>(g.attribute(s, 0)));
       a.offset = scaled(i, (bytes + align - 1) / align * align, i64);
       std::int64_t stride = size;

@@ -253,7 +253,8 @@ void writer::emit_strip(nest const& it, coordinates const& x, unsigned strip_ind
   }
 }
 
-// -- reductions --------------------------------------------------------------------------------------------------------
+// -- reductions
+// --------------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -298,7 +299,8 @@ Value* writer::combine(reduce_op o, nan_mode mode, dtype t, Value* x, Value* y) 
   case reduce_op::min: {
     const auto which = o == reduce_op::max ? emit::extremum::maximum : emit::extremum::minimum;
     if (!is_float(t)) return emit::int_extremum(e, which, is_signed_int(t), x, y);
-    return mode == nan_mode::ignore ? emit::accumulate_extremum(e, which, x, y) : emit::float_extremum(e, which, mode, x, y);
+    return mode == nan_mode::ignore ? emit::accumulate_extremum(e, which, x, y)
+                                    : emit::float_extremum(e, which, mode, x, y);
   }
   case reduce_op::any: return b.CreateOr(y, x);
   case reduce_op::all: return b.CreateAnd(y, x);
@@ -376,7 +378,8 @@ std::pair<Value*, Value*> writer::better(reduce_op o, dtype t, Value* x, Value* 
     equal = b.CreateFCmpOEQ(x, y);
   } else {
     const bool s = is_signed_int(t);
-    wins = most ? (s ? b.CreateICmpSGT(x, y) : b.CreateICmpUGT(x, y)) : (s ? b.CreateICmpSLT(x, y) : b.CreateICmpULT(x, y));
+    wins = most ? (s ? b.CreateICmpSGT(x, y) : b.CreateICmpUGT(x, y))
+                : (s ? b.CreateICmpSLT(x, y) : b.CreateICmpULT(x, y));
     equal = b.CreateICmpEQ(x, y);
   }
   Value* first = b.CreateAnd(equal, b.CreateICmpSLT(x_at, y_at));

@@ -34,7 +34,8 @@ void writer::for_each_outer(shape const& s, llvm::ArrayRef<int> skip, coordinate
   for (; opened > 0; --opened) close_loop();
 }
 
-// -- combines ----------------------------------------------------------------------------------------------------------
+// -- combines
+// ----------------------------------------------------------------------------------------------------------
 
 // The body on scalars or on vectors. It sees its arguments, constants, and scalars from outside.
 std::vector<Value*> writer::run_combine(int begin, llvm::ArrayRef<Value*> left, llvm::ArrayRef<Value*> right) {
@@ -61,7 +62,8 @@ std::vector<Value*> writer::run_combine(int begin, llvm::ArrayRef<Value*> left, 
     } else if (d.code == op::broadcast) {
       values[i] = value(g.operand(i, 0));
     } else {
-      refuse(i, "cannot stand inside a combine: compute it before the reduction, or write the combine with element-wise operations");
+      refuse(i, "cannot stand inside a combine: compute it before the reduction, or write the combine with "
+                "element-wise operations");
     }
   }
   return results;
@@ -107,7 +109,8 @@ void writer::emit_custom_reduce(int n) {
       for (std::size_t k = 0; k < count; ++k) b.CreateStore(b.CreateSelect(first, in[k], made[k]), held[k]);
       b.CreateStore(b.getTrue(), started);
     };
-    for (std::size_t k = 0; k < count; ++k) b.CreateStore(llvm::Constant::getNullValue(held[k]->getAllocatedType()), held[k]);
+    for (std::size_t k = 0; k < count; ++k)
+      b.CreateStore(llvm::Constant::getNullValue(held[k]->getAllocatedType()), held[k]);
     llvm::SmallVector<int, 6> others;
     for (int d = 0; d < s.rank; ++d)
       if (!llvm::is_contained(walked, d)) others.push_back(d);
@@ -121,7 +124,8 @@ void writer::emit_custom_reduce(int n) {
     }
     for (std::size_t k = 0; k < count; ++k) {
       Value* v = b.CreateLoad(held[k]->getAllocatedType(), held[k]);
-      if (scalar) b.CreateStore(v, k == 0 ? cells_[static_cast<std::size_t>(n)] : more_cells_.at(n * 8 + static_cast<int>(k)));
+      if (scalar)
+        b.CreateStore(v, k == 0 ? cells_[static_cast<std::size_t>(n)] : more_cells_.at(n * 8 + static_cast<int>(k)));
       else
         write_slice(plan_.slice_of[static_cast<std::size_t>(n)] + static_cast<int>(k), g.shape_of(n), r,
                     of(v, here_, width_ > 1));
@@ -142,7 +146,8 @@ void writer::emit_custom_reduce(int n) {
   });
 }
 
-// -- scan --------------------------------------------------------------------------------------------------------------
+// -- scan
+// --------------------------------------------------------------------------------------------------------------
 
 void writer::emit_scan(int n) {
   const int source = g.operand(n, 0);
@@ -181,7 +186,7 @@ void writer::emit_scan(int n) {
     if (narrow) in[0] = widen_float(in[0], type);
     Value* first = b.CreateNot(b.CreateLoad(b.getInt1Ty(), started));
     if (custom) made = run_combine(body, old, in);
-    else if ((o == reduce_op::max || o == reduce_op::min) && is_float(type)) 
+    else if ((o == reduce_op::max || o == reduce_op::min) && is_float(type))
       made = {emit::float_extremum(e, o == reduce_op::max ? emit::extremum::maximum : emit::extremum::minimum,
                                    nan_mode::ignore, old[0], in[0])};
     else made = {combine(o, nan_mode::ignore, t, in[0], old[0])};
@@ -209,7 +214,8 @@ void writer::emit_scan(int n) {
   });
 }
 
-// -- join, scatter, print ----------------------------------------------------------------------------------------------
+// -- join, scatter, print
+// ----------------------------------------------------------------------------------------------
 
 void writer::emit_join(int n) {
   const int p = g.operand(n, 0), q = g.operand(n, 1);
@@ -289,11 +295,15 @@ void writer::emit_print(int n) {
       b.CreateStore(to_memory(scalar_value(v), g[v].type), at);
       data = at;
     } else {
-      int sl = g[v].code == op::result ? plan_.slice_of[static_cast<std::size_t>(g.operand(v, 0))] + static_cast<int>(g.attribute(v, 0))
-                                       : plan_.slice_of[static_cast<std::size_t>(v)];
-      data = b.CreateConstGEP1_64(i8, arena_, static_cast<std::uint64_t>(plan_.slices[static_cast<std::size_t>(sl)].offset));
+      int sl = g[v].code == op::result
+                   ? plan_.slice_of[static_cast<std::size_t>(g.operand(v, 0))] + static_cast<int>(g.attribute(v, 0))
+                   : plan_.slice_of[static_cast<std::size_t>(v)];
+      data = b.CreateConstGEP1_64(i8, arena_,
+                                  static_cast<std::uint64_t>(plan_.slices[static_cast<std::size_t>(sl)].offset));
     }
-    auto field = [&](unsigned f) { return b.CreateInBoundsGEP(items->getAllocatedType(), items, {b.getInt32(0), b.getInt32(k), b.getInt32(f)}); };
+    auto field = [&](unsigned f) {
+      return b.CreateInBoundsGEP(items->getAllocatedType(), items, {b.getInt32(0), b.getInt32(k), b.getInt32(f)});
+    };
     b.CreateStore(b.getInt8(static_cast<std::uint8_t>(g[v].type)), field(0));
     b.CreateStore(b.getInt8(static_cast<std::uint8_t>(s.rank)), field(1));
     b.CreateStore(b.getInt32(static_cast<std::uint32_t>(s.elements())), field(2));
@@ -302,9 +312,10 @@ void writer::emit_print(int n) {
   auto* where = cell(llvm::ArrayType::get(i64, 3));
   for (unsigned i = 0; i < 3; ++i)
     b.CreateStore(program_[i], b.CreateInBoundsGEP(where->getAllocatedType(), where, {b.getInt32(0), b.getInt32(i)}));
-  auto hook = out_.module.getOrInsertFunction(print_hook, llvm::FunctionType::get(b.getVoidTy(), {ptr, i32, ptr, i32, ptr}, false));
-  b.CreateCall(hook, {runtime_, b.getInt32(static_cast<std::uint32_t>(g.attribute(n, 0))), where,
-                      b.getInt32(count), items});
+  auto hook = out_.module.getOrInsertFunction(print_hook,
+                                              llvm::FunctionType::get(b.getVoidTy(), {ptr, i32, ptr, i32, ptr}, false));
+  b.CreateCall(hook,
+               {runtime_, b.getInt32(static_cast<std::uint32_t>(g.attribute(n, 0))), where, b.getInt32(count), items});
 }
 
 } // namespace kiln::jit::host

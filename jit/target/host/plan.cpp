@@ -56,7 +56,8 @@ bool same_expression(graph_view const& g, int a, int b) {
 std::int64_t dot_scratch_bytes(graph_view const& g, int n) {
   const shape &a = g.shape_of(g.operand(n, 0)), &b = g.shape_of(g.operand(n, 1));
   const std::int64_t size = bytes_of(g[n].type);
-  return (a.extent[0] * a_panel_stride(a.extent[1]) * size + 63) / 64 * 64 + std::int64_t{b.extent[0]} * b.extent[1] * size;
+  return (a.extent[0] * a_panel_stride(a.extent[1]) * size + 63) / 64 * 64 +
+         std::int64_t{b.extent[0]} * b.extent[1] * size;
 }
 
 std::int64_t plan::shared_scratch(std::int64_t bytes) {
@@ -150,20 +151,20 @@ private:
   std::size_t size() const { return at(n_); }
 
   struct write {
-    int position;           // node
+    int position; // node
     enum space : std::uint8_t { global, local, cell } where;
-    int object;             // parameter (-1: any), buffer, var node
-    int address;            // node of the address or view; -1: matches nothing
+    int object;  // parameter (-1: any), buffer, var node
+    int address; // node of the address or view; -1: matches nothing
   };
   struct seen {
     int node;
     bool same; // at the coordinates of the nest
   };
   struct reads {
-    std::vector<seen> lazy;    // recomputed here
-    std::vector<seen> stored;  // read from the arena
+    std::vector<seen> lazy;   // recomputed here
+    std::vector<seen> stored; // read from the arena
     std::vector<int> scalars;
-    std::vector<char> mark;    // 1: visited at other coordinates, 2: at the same
+    std::vector<char> mark; // 1: visited at other coordinates, 2: at the same
   };
 
   bool kept(int n) const { return forced_[at(n)] != 0 || always_stored(g, n); }
@@ -299,7 +300,8 @@ private:
       if (g[i].code == op::load && is_tile(g, i) && g.attribute(i, 2) != 0) forced_[at(i)] = 1;
   }
 
-  // -- what a root reads -----------------------------------------------------------------------------------------------
+  // -- what a root reads
+  // -----------------------------------------------------------------------------------------------
 
   void visit(int n, bool same, reads& r) {
     if (n < 0) return;
@@ -327,9 +329,7 @@ private:
     }
     r.lazy.push_back({n, same});
     switch (x.code) {
-    case op::broadcast:
-      visit(g.operand(n, 0), same && g.shape_of(g.operand(n, 0)) == g.shape_of(n), r);
-      break;
+    case op::broadcast: visit(g.operand(n, 0), same && g.shape_of(g.operand(n, 0)) == g.shape_of(n), r); break;
     case op::reshape:
     case op::trans:
     case op::split: visit(g.operand(n, 0), false, r); break;
@@ -363,7 +363,8 @@ private:
     return r;
   }
 
-  // -- hazards ---------------------------------------------------------------------------------------------------------
+  // -- hazards
+  // ---------------------------------------------------------------------------------------------------------
 
   struct memory {
     write::space where;
@@ -411,7 +412,8 @@ private:
     }
   }
 
-  // -- the scan --------------------------------------------------------------------------------------------------------
+  // -- the scan
+  // --------------------------------------------------------------------------------------------------------
 
   // The nest that is being gathered.
   struct pending {
@@ -715,7 +717,8 @@ private:
     return true;
   }
 
-  // -- the arena -------------------------------------------------------------------------------------------------------
+  // -- the arena
+  // -------------------------------------------------------------------------------------------------------
 
   void add_slice(int node, int index, dtype t, bool pointers, std::int64_t elements, std::int64_t bytes) {
     if (index == 0) result_.slice_of[at(node)] = static_cast<int>(result_.slices.size());

@@ -4,7 +4,8 @@
 // Worked example: softmax of one row, v = load(x + i), m = reduce<max>(v), e = exp(v - m), s = reduce<sum>(e),
 // store(y + i, e / s) becomes three nests over the row:
 //   1. m: load, maximum                 (v is recomputed: a load is as cheap as reading the arena)
-//   2. s: load, subtract, exp, sum;     e is stored beside: recomputing exp in nest 3 costs more than a store and a load
+//   2. s: load, subtract, exp, sum;     e is stored beside: recomputing exp in nest 3 costs more than a store and a
+//   load
 //   3. the arena's e, divide, store
 //
 // Memory order. Tiles are values: a load happens at its place in the program. A load that is recomputed later than that
@@ -37,23 +38,23 @@ struct root {
 
 /// One loop nest.
 struct nest {
-  shape space;              ///< what it iterates over
-  int lane_axis = 0;        ///< the axis along vectors; axes behind it have extent 1
-  int across = -1;          ///< a reduced axis that is not the lane axis and therefore runs innermost; -1: none
-  int bits = 32;            ///< width of the widest element that sets the number of lanes
-  int cost = 0;             ///< of one element, in simple operations
-  bool own = false;         ///< not a nest of roots: the single node brings its own loops (scan, dot, atomics, ...)
+  shape space;       ///< what it iterates over
+  int lane_axis = 0; ///< the axis along vectors; axes behind it have extent 1
+  int across = -1;   ///< a reduced axis that is not the lane axis and therefore runs innermost; -1: none
+  int bits = 32;     ///< width of the widest element that sets the number of lanes
+  int cost = 0;      ///< of one element, in simple operations
+  bool own = false;  ///< not a nest of roots: the single node brings its own loops (scan, dot, atomics, ...)
   std::vector<root> roots;
 };
 
 /// A piece of the arena.
 struct slice {
-  int node = -1;            ///< whose tile, var or buffer; -1: scratch of an operation
-  int index = 0;            ///< which result of the node
+  int node = -1; ///< whose tile, var or buffer; -1: scratch of an operation
+  int index = 0; ///< which result of the node
   dtype type{};
-  bool pointers = false;    ///< elements are addresses, 8 bytes each
+  bool pointers = false; ///< elements are addresses, 8 bytes each
   std::int64_t elements = 0, bytes = 0, offset = 0;
-  int first = 0, last = 0;  ///< steps in which it is alive
+  int first = 0, last = 0; ///< steps in which it is alive
 };
 
 struct step {
@@ -65,13 +66,13 @@ struct plan {
   std::vector<step> steps;
   std::vector<nest> nests;
   std::vector<slice> slices;
-  std::vector<int> slice_of;       ///< first slice of a node; -1: it has none
-  std::vector<std::uint8_t> kept;  ///< the node's tile is in its slice; otherwise it is recomputed at each use
-  std::vector<int> in_place;       ///< of a dot: the var that it accumulates into; otherwise -1
-  std::vector<int> var_of_set;     ///< of a var_set that a dot in place has made superfluous: the var; otherwise -1
+  std::vector<int> slice_of;      ///< first slice of a node; -1: it has none
+  std::vector<std::uint8_t> kept; ///< the node's tile is in its slice; otherwise it is recomputed at each use
+  std::vector<int> in_place;      ///< of a dot: the var that it accumulates into; otherwise -1
+  std::vector<int> var_of_set;    ///< of a var_set that a dot in place has made superfluous: the var; otherwise -1
   std::int64_t arena_bytes = 0;
 
-  std::int64_t scratch_at = 0;     ///< behind the slices: scratch of the operation that runs, shared by all
+  std::int64_t scratch_at = 0; ///< behind the slices: scratch of the operation that runs, shared by all
 
   /// Scratch that an operation needs while it runs, not longer: byte offset. The arena grows to hold it.
   std::int64_t shared_scratch(std::int64_t bytes);

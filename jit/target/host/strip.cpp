@@ -5,7 +5,8 @@
 
 namespace kiln::jit::host {
 
-// -- levels ------------------------------------------------------------------------------------------------------------
+// -- levels
+// ------------------------------------------------------------------------------------------------------------
 
 void writer::begin_levels() {
   levels_.clear();
@@ -53,7 +54,8 @@ void writer::close_loop() {
   b.SetInsertPoint(exit);
 }
 
-// -- lanes -------------------------------------------------------------------------------------------------------------
+// -- lanes
+// -------------------------------------------------------------------------------------------------------------
 
 Value* writer::scalar_of(lanes const& l, Type* t) {
   assert(l.uniform());
@@ -71,7 +73,8 @@ Value* writer::scalar_of(lanes const& l, Type* t) {
     });
   }
   if (l.add != 0 || !sum) {
-    Value* k = llvm::ConstantInt::get(t, llvm::APInt(t->getScalarSizeInBits(), static_cast<std::uint64_t>(l.add), false, true));
+    Value* k = llvm::ConstantInt::get(
+        t, llvm::APInt(t->getScalarSizeInBits(), static_cast<std::uint64_t>(l.add), false, true));
     sum = sum ? on(at, [&] { return b.CreateAdd(sum, k); }) : k;
   }
   return sum;
@@ -132,7 +135,8 @@ lanes writer::scaled(lanes const& a, std::int64_t factor, Type* t) {
   if (factor == 1) return a;
   lanes r = a;
   if (a.v) {
-    Value* k = llvm::ConstantInt::get(t, llvm::APInt(t->getScalarSizeInBits(), static_cast<std::uint64_t>(factor), false, true));
+    Value* k = llvm::ConstantInt::get(
+        t, llvm::APInt(t->getScalarSizeInBits(), static_cast<std::uint64_t>(factor), false, true));
     r.v = on(a.level, [&] { return b.CreateMul(a.v, a.vector && width_ > 1 ? b.CreateVectorSplat(width_, k) : k); });
   }
   for (term& u : r.terms) u.scale *= factor;
@@ -181,7 +185,8 @@ lanes writer::widened(lanes const& a, dtype from, bool assume_no_wrap) {
   return of(on(level, [&] { return extend(v); }), level, true);
 }
 
-// -- coordinates -------------------------------------------------------------------------------------------------------
+// -- coordinates
+// -------------------------------------------------------------------------------------------------------
 
 coordinates writer::through_broadcast(shape const& from, shape const& to, coordinates const& x) {
   coordinates r;
@@ -233,7 +238,8 @@ coordinates writer::through_reshape(shape const& from, shape const& to, coordina
   return r;
 }
 
-// -- pulling -----------------------------------------------------------------------------------------------------------
+// -- pulling
+// -----------------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -268,7 +274,8 @@ lanes writer::pull(int n, coordinates const& x, bool index) {
     if (auto found = memo.find(key); found != memo.end()) return found->second;
   }
   lanes r;
-  if (plan_.kept[static_cast<std::size_t>(n)]) r = read_slice(plan_.slice_of[static_cast<std::size_t>(n)], g.shape_of(n), x);
+  if (plan_.kept[static_cast<std::size_t>(n)])
+    r = read_slice(plan_.slice_of[static_cast<std::size_t>(n)], g.shape_of(n), x);
   else r = pull_fresh(n, x, index);
   levels_[static_cast<std::size_t>(r.deepest())].memo[key] = r;
   return r;
@@ -306,7 +313,8 @@ lanes writer::pull_fresh(int n, coordinates const& x, bool index) {
     const bool stored = plan_.kept[static_cast<std::size_t>(s)] || g[s].code == op::var_get || g[s].code == op::result;
     if (!is_squeeze(from, to) && stored) { // flat in the arena
       int sl = plan_.slice_of[static_cast<std::size_t>(s)];
-      if (g[s].code == op::result) sl = plan_.slice_of[static_cast<std::size_t>(g.operand(s, 0))] + static_cast<int>(g.attribute(s, 0));
+      if (g[s].code == op::result)
+        sl = plan_.slice_of[static_cast<std::size_t>(g.operand(s, 0))] + static_cast<int>(g.attribute(s, 0));
       else if (!plan_.kept[static_cast<std::size_t>(s)]) sl = plan_.slice_of[static_cast<std::size_t>(g.operand(s, 0))];
       return read_slice(sl, to, x);
     }
@@ -329,7 +337,8 @@ lanes writer::pull_fresh(int n, coordinates const& x, bool index) {
     return pull(s, y);
   }
   case op::result:
-    return read_slice(plan_.slice_of[static_cast<std::size_t>(s)] + static_cast<int>(g.attribute(n, 0)), g.shape_of(n), x);
+    return read_slice(plan_.slice_of[static_cast<std::size_t>(s)] + static_cast<int>(g.attribute(n, 0)), g.shape_of(n),
+                      x);
   case op::var_get: return read_slice(plan_.slice_of[static_cast<std::size_t>(s)], g.shape_of(n), x);
   case op::load: {
     const guarded a = pull_access(s, g.operand(n, 1), x);
@@ -364,7 +373,8 @@ lanes writer::pull_elementwise(int n, coordinates const& x, bool index) {
   if (linear) {
     Type* t = carrier(d.type);
     auto symbolic = [](lanes const& l) { return !l.vector && l.affine(); };
-    if ((d.code == op::add || d.code == op::sub) && !in[0].vector && !in[1].vector && (symbolic(in[0]) || symbolic(in[1])))
+    if ((d.code == op::add || d.code == op::sub) && !in[0].vector && !in[1].vector &&
+        (symbolic(in[0]) || symbolic(in[1])))
       return sum(in[0], in[1], t, d.code == op::sub);
     if (d.code == op::mul)
       for (int i = 0; i < 2; ++i) {

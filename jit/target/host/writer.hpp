@@ -117,8 +117,8 @@ private:
   lanes pull_pointer_value(int n, coordinates const& x); // i64
   void remember(int n, coordinates const& x, lanes const& value);
 
-  Value* scalar_of(lanes const& l, Type* t);      // requires l.uniform()
-  Value* vector_of(lanes const& l, Type* t);      // <width_ x t>, a scalar where width_ is 1
+  Value* scalar_of(lanes const& l, Type* t); // requires l.uniform()
+  Value* vector_of(lanes const& l, Type* t); // <width_ x t>, a scalar where width_ is 1
   lanes sum(lanes const& a, lanes const& b2, Type* t, bool negative = false);
   lanes scaled(lanes const& a, std::int64_t factor, Type* t);
   lanes widened(lanes const& a, dtype from, bool assume_no_wrap); // to i64
@@ -144,17 +144,20 @@ private:
   Value* widen_float(Value* x, dtype t) { return emit::convert(e, x, t, emit::compute_type(t)); }
   Value* narrow_float(Value* x, dtype t) { return emit::convert(e, x, emit::compute_type(t), t); }
 
-  // -- memory.cpp: addresses, masks, loads and stores, views ------------------------------------------------------------
+  // -- memory.cpp: addresses, masks, loads and stores, views
+  // ------------------------------------------------------------
   address pull_address(int n, coordinates const& x);
   guarded pull_access(int address_node, int mask_node, coordinates const& x);
   guarded pull_region(int n, coordinates const& x);
-  Value* pointer_of(address const& a); // requires a uniform or stepped offset: the address of lane 0
+  Value* pointer_of(address const& a);  // requires a uniform or stepped offset: the address of lane 0
   Value* pointers_of(address const& a); // vector of pointers
   lanes read(address const& a, dtype t, bool is_volatile = false, bool padded = false);
   lanes read_guarded(guarded const& a, dtype t, lanes const* other, bool is_volatile);
   void write(guarded const& a, dtype t, lanes const& value);
   lanes from_memory(lanes const& raw, dtype t);
-  Value* to_memory(Value* v, dtype t) { return is_bool(t) ? b.CreateZExt(v, emit::emitter::shaped(b.getInt8Ty(), v->getType())) : v; }
+  Value* to_memory(Value* v, dtype t) {
+    return is_bool(t) ? b.CreateZExt(v, emit::emitter::shaped(b.getInt8Ty(), v->getType())) : v;
+  }
   address slice_address(int slice, shape const& s, coordinates const& x);
   lanes read_slice(int slice, shape const& s, coordinates const& x);
   void write_slice(int slice, shape const& s, coordinates const& x, lanes const& value);
@@ -175,14 +178,16 @@ private:
   Value* checked_add(Value* x, Value* y, dtype t, Value*& valid);
   Value* and_of(Value* x, Value* y) { return !x ? y : !y ? x : b.CreateAnd(x, y); }
 
-  // -- nest.cpp: loop nests and their roots ------------------------------------------------------------------------------
+  // -- nest.cpp: loop nests and their roots
+  // ------------------------------------------------------------------------------
   void emit_nest(nest const& it);
   void emit_loops(nest const& it, bool fast);
   struct strip {
     lanes at;
     unsigned width;
   };
-  void for_strips(std::int64_t extent, unsigned width, unsigned unroll, llvm::function_ref<void(llvm::ArrayRef<strip>)> body);
+  void for_strips(std::int64_t extent, unsigned width, unsigned unroll,
+                  llvm::function_ref<void(llvm::ArrayRef<strip>)> body);
   void emit_strip(nest const& it, coordinates const& x, unsigned strip_index);
   struct accumulator {
     int node = -1;
@@ -191,7 +196,7 @@ private:
   };
   void reset(accumulator& a, unsigned strips, unsigned width);
   void accumulate(accumulator& a, lanes const& value, coordinates const& x, unsigned strip_index);
-  void finish_lanes(accumulator& a, coordinates const& x);  // across lanes, to one value
+  void finish_lanes(accumulator& a, coordinates const& x);                        // across lanes, to one value
   void finish_column(accumulator& a, coordinates const& x, unsigned strip_index); // lane by lane
   Value* finished(int n, Value* v, Value* more);
   std::pair<Value*, Value*> better(reduce_op o, dtype t, Value* x, Value* x_at, Value* y, Value* y_at);
@@ -203,7 +208,8 @@ private:
   Value* fold(Value* v, llvm::function_ref<Value*(Value*, Value*)> combine);
   unsigned lanes_for(int bits, std::int64_t extent) const;
 
-  // -- own.cpp, atomic.cpp, dot.cpp: operations with loops of their own -------------------------------------------------------
+  // -- own.cpp, atomic.cpp, dot.cpp: operations with loops of their own
+  // -------------------------------------------------------
   void emit_own(int n, nest const& it);
   void emit_scan(int n);
   void emit_custom_reduce(int n);
@@ -231,8 +237,8 @@ private:
   llvm::PHINode* cta_ = nullptr;
   std::vector<Value*> slot_values_;
   Value *slots_ = nullptr, *grid_[3]{}, *program_[3]{}, *arena_ = nullptr, *runtime_ = nullptr;
-  std::vector<Value*> scalar_;                   // by node: scalar values and pointers
-  std::vector<llvm::AllocaInst*> cells_;         // by node: scalar vars, reductions to scalars (index 0)
+  std::vector<Value*> scalar_;                            // by node: scalar values and pointers
+  std::vector<llvm::AllocaInst*> cells_;                  // by node: scalar vars, reductions to scalars (index 0)
   std::unordered_map<int, llvm::AllocaInst*> more_cells_; // results 1.. of reductions: node * 8 + index
   struct level {
     llvm::BasicBlock* tail = nullptr;
@@ -243,13 +249,13 @@ private:
   };
   std::vector<level> levels_;
   int here_ = 0;
-  unsigned width_ = 1;                           // lanes of the present strip
+  unsigned width_ = 1; // lanes of the present strip
   unsigned natural_width_ = 1;
-  std::unordered_set<int> assumed_;              // masks and regions known to be all true; see conditions_of
-  bool streaming_ = false;                       // the present version stores around the cache
+  std::unordered_set<int> assumed_; // masks and regions known to be all true; see conditions_of
+  bool streaming_ = false;          // the present version stores around the cache
   bool any_streaming_ = false;
   std::vector<accumulator> accumulators_;
-  std::vector<llvm::AllocaInst*> failed_;        // of device_assert roots in the nest
+  std::vector<llvm::AllocaInst*> failed_; // of device_assert roots in the nest
   struct region_state {
     int begin;
     llvm::BasicBlock *head, *body, *other, *exit;

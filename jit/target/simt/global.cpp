@@ -83,6 +83,7 @@ struct region_elements {
   Value* in_bounds(int r) {
     Value* all = nullptr;
     for (int d = 0; d < rank; ++d) {
+      if (k.facts.inside(node, d)) continue;
       Value*& v = bound_cache[{d, own(d, r)}];
       if (!v) v = k.b.CreateICmpULT(index(d, r), extent[d]);
       all = k.all_of(all, v);
@@ -101,7 +102,7 @@ vector_groups vectors_of(lowerer& k, int node, linear_layout const& l, f2_word s
   int const address = k.g.operand(node, 0);
   int const elem = log2_bytes(k.type(address));
   if (k.is_scalar(address)) return {0, {{0}}};
-  access_shape const a = shape_of_access(k.g, k.spec, k.facts, node);
+  access_shape const a = shape_of_access(k.g, k.facts, node);
   vector_access access = vectorize(l, axis_dim(a.axis), elem, {a.contiguity, a.align_bytes, a.mask_run});
   for (int i = 0; i < access.width; ++i)
     if (access.regs.col[static_cast<std::size_t>(i)] & skip) {

@@ -25,14 +25,13 @@ bool ring_index(lowerer& k, int i, int& symbol, int& offset, int& modulus) {
   };
   i = through_casts(i);
   if (g[i].code != op::rem) return false;
-  auto const& m = k.facts[static_cast<std::size_t>(g.operand(i, 1))].constant;
+  auto const m = constant_of(k.facts, g.operand(i, 1));
   if (!m || *m < 1 || *m > 1024) return false;
   modulus = static_cast<int>(*m);
   i = through_casts(g.operand(i, 0));
   offset = 0;
   while (g[i].code == op::add) {
-    auto const &x = k.facts[static_cast<std::size_t>(g.operand(i, 0))].constant,
-               &y = k.facts[static_cast<std::size_t>(g.operand(i, 1))].constant;
+    auto const x = constant_of(k.facts, g.operand(i, 0)), y = constant_of(k.facts, g.operand(i, 1));
     if (!x && !y) return false;
     std::int64_t const c = x ? *x : *y;
     if (c < 0 || c > 1 << 20) return false; // the remainder of a negative index is not a residue
@@ -40,8 +39,8 @@ bool ring_index(lowerer& k, int i, int& symbol, int& offset, int& modulus) {
     i = through_casts(g.operand(i, x ? 1 : 0));
   }
   if (g[i].code != op::for_begin) return false;
-  auto const& lo = k.facts[static_cast<std::size_t>(g.operand(i, 0))].constant;
-  auto const& step = k.facts[static_cast<std::size_t>(g.operand(i, 2))].constant;
+  auto const lo = constant_of(k.facts, g.operand(i, 0));
+  auto const step = constant_of(k.facts, g.operand(i, 2));
   if (!lo || *lo < 0 || !step || *step <= 0) return false;
   symbol = i;
   offset %= modulus;
@@ -49,7 +48,7 @@ bool ring_index(lowerer& k, int i, int& symbol, int& offset, int& modulus) {
 }
 
 void index_by(lowerer& k, view_value& v, int index_node, std::int64_t stride_bytes, int count) {
-  if (auto const& c = k.facts[static_cast<std::size_t>(index_node)].constant) {
+  if (auto const c = constant_of(k.facts, index_node)) {
     if (*c < 0 || *c >= count)
       k.fail(index_node, "kiln[R-BD01] index " + std::to_string(*c) + ", valid 0.." + std::to_string(count - 1));
     v.offset += *c * stride_bytes;
@@ -85,7 +84,7 @@ view_value lowerer::view(int node) {
     if (auto const at = static_arrays.find(static_cast<int>(buffer)); at != static_arrays.end()) v.pointer = at->second;
     else v.pointer = arena(v.offset);
     int const index = g.operand(node, 1);
-    if (!facts[static_cast<std::size_t>(index)].constant)
+    if (!constant_of(facts, index))
       if (ring_slot r; ring_index(*this, index, r.symbol, r.offset, r.modulus))
         r.ring = static_cast<int>(buffer), v.slot = r;
     index_by(*this, v, index, slot, info.slots);
@@ -112,7 +111,7 @@ view_value lowerer::view(int node) {
       if (old.extents.extent[d] == s.extent[d]) continue;
       // Offsets are multiples of the slice's extent, so that a runtime one picks a block.
       int const offset = g.operand(node, 1 + d), e = s.extent[d];
-      if (auto const& c = facts[static_cast<std::size_t>(offset)].constant) {
+      if (auto const c = constant_of(facts, offset)) {
         v.offset += *c * old.stride[d] * elem;
         v.pointer = b.CreateInBoundsGEP(b.getInt8Ty(), v.pointer, i32(*c * old.stride[d] * elem));
       } else {
@@ -124,28 +123,26 @@ view_value lowerer::view(int node) {
     }
     break;
   case op::view_reshape: {
-    // Walk both shapes from the innermost axis; an axis of the result may only merge source axes that lie without gaps.
-    int e = old.extents.rank - 1;
-    std::int64_t left = 1, stride = 1; // what is left of the present source axis, and its stride
+    // Axes that lie without gaps are one; each axis of the result is taken from one of those, innermost first.
+    std::vector<byte_axis> runs; // extents and strides in elements, innermost first
+    for (int d = old.extents.rank - 1; d >= 0; --d) {
+      if (old.extents.extent[d] == 1) continue;
+      byte_axis const a{old.extents.extent[d], old.stride[d]};
+      if (!runs.empty() && a.stride == runs.back().extent * runs.back().stride) runs.back().extent *= a.extent;
+      else runs.push_back(a);
+    }
+    std::size_t at = 0;
+    std::int64_t taken = 1; // of runs[at]
     for (int d = s.rank - 1; d >= 0; --d) {
-      std::int64_t need = s.extent[d];
-      bool first = true;
       v.stride[d] = 1;
-      while (need > 1) {
-        while (left == 1 && e >= 0) {
-          std::int64_t const begins = old.stride[e];
-          if (!first && old.extents.extent[e] > 1 && begins != stride)
-            fail(node, "kiln[R-BD08] local_reshape across an axis with gaps between its rows; reshape the whole buffer "
-                       "before slicing or transposing it");
-          left = old.extents.extent[e], stride = begins, --e;
-        }
-        if (first) v.stride[d] = stride, first = false;
-        std::int64_t const take = std::min(left, need);
-        if (need % take || left % take)
-          fail(node, "kiln[R-BD08] local_reshape: extents that neither merge nor divide the view's axes; reshape the "
-                     "whole buffer instead");
-        need /= take, left /= take, stride *= take;
-      }
+      if (s.extent[d] == 1) continue;
+      if (at < runs.size() && taken == runs[at].extent) ++at, taken = 1;
+      if (at >= runs.size() || (runs[at].extent / taken) % s.extent[d] != 0)
+        fail(node, "kiln[R-BD08] local_reshape: axis " + std::to_string(d) + " of " + std::to_string(s.extent[d]) +
+                       " would cross a gap between the view's rows; reshape the whole buffer before slicing or "
+                       "transposing it");
+      v.stride[d] = runs[at].stride * taken;
+      taken *= s.extent[d];
     }
     break;
   }
@@ -388,7 +385,7 @@ registers lowering<op::async_load>::emit(lowerer& k, int node) {
   f2_word const copies = owners(l).reg;
 
   // A copy moves 4, 8 or 16 bytes that are consecutive and aligned on both sides.
-  access_shape const shape = shape_of_access(k.g, k.spec, k.facts, node);
+  access_shape const shape = shape_of_access(k.g, k.facts, node);
   view_access a(k, v, l, copies);
   int const elem = log2_bytes(v.type);
   int fast = -1;

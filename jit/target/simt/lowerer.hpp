@@ -53,7 +53,7 @@ public:
   llvm::IRBuilder<> b;
   std::unique_ptr<hardware> hw;
   cta_shape cta;
-  std::vector<node_facts> facts;
+  graph_facts facts;
   layout_plan plan;
   llvm::Function* function = nullptr;
   Value *thread = nullptr, *lane = nullptr, *warp = nullptr;

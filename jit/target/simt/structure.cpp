@@ -27,15 +27,15 @@ constexpr emit_function table[] = {
 
 lowerer::lowerer(graph_view const& graph, specialisation const& s, kiln::target const& t, module_builder& m)
     : g(graph), spec(s), target(t), mb(m), context(m.module.getContext()), b(context),
-      hw(t.is_nvptx() ? make_nvptx(b, t) : make_amdgpu(b, t)), cta{t.warp_size, graph.attrs.num_warps} {}
+      hw(t.is_nvptx() ? make_nvptx(b, t) : make_amdgpu(b, t)), cta{t.warp_size, graph.attrs.num_warps},
+      facts(g, {.facts = s, .grid = {}}) {}
 
 simt_code lowerer::run() {
   if (dims const c = g.attrs.cluster; c.x * c.y * c.z != 1)
     fail(-1, "kiln[R-TG01] clusters of " + std::to_string(c.x * c.y * c.z) +
                  " CTAs: this lowering runs one CTA alone; use cluster {1, 1, 1}");
-  facts = analyse_accesses(g, spec);
   try {
-    plan = assign_layouts(g, spec, facts, cta);
+    plan = assign_layouts(g, facts, cta);
   } catch (std::invalid_argument const& e) { fail(-1, std::string("kiln[R-TG01] ") + e.what()); }
   make_function();
   place_buffers();
