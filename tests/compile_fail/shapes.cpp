@@ -17,7 +17,7 @@ inline constexpr auto element_type = kernel<"element_type">([](context& k, ptr<f
 #endif
 
 // case: empty_tile
-// expect-error: kiln[T-02] extents of a tile are at least 1
+// expect-error: kiln[T-02] extents are at least 1
 #if defined(TWIN) || defined(CASE_empty_tile)
 inline constexpr auto empty_tile = kernel<"empty_tile">([](context& k, ptr<f32> p) {
 #ifdef TWIN

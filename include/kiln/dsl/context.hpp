@@ -134,7 +134,8 @@ public:
   }
   template <element T, int... D>
   constexpr auto zeros(site at = {}) {
-    return tile<T, D...>{r_, r_->push(op::constant, detail::type_of<tile<T, D...>>(*r_), {}, {0}, at)};
+    static_assert(((D >= 1) && ...), "kiln[T-02] extents are at least 1");
+    if constexpr (((D >= 1) && ...)) return tile<T, D...>{r_, r_->push(op::constant, detail::type_of<tile<T, D...>>(*r_), {}, {0}, at)};
   }
   /// Binds a value: a C++ number becomes an i32 (f32) scalar, a var is read, a value is itself.
   template <operand X>
@@ -373,13 +374,22 @@ public:
   /// i8 (acc i32). Products are exact in the accumulator's type up to its rounding; the order of summation is unspecified.
   template <class A, class B, tile_like C>
   constexpr auto dot(A const& a, B const& b, C const& acc, dot_options o = {}, site at = {}) {
-    static_assert(detail::dims_of<C>() == product_extents<A, B>(), "kiln[T-16] dot needs an accumulator of a's rows by b's columns");
-    return record_dot(a, b, detail::read(acc, at).node_, detail::element_of<C>{}, o, at);
+    static_assert(dot_types<A, B>(), "kiln[T-04] dot needs two operands of one type: f16, bf16, f32, f64, f8e4m3, f8e5m2 or i8");
+    static_assert(dot_shapes<A, B>(), "kiln[T-16] dot needs a of [m,k] and b of [k,n] with one k; trans or reshape an operand");
+    if constexpr (dot_types<A, B>() && dot_shapes<A, B>()) {
+      constexpr bool rows = detail::dims_of<C>() == product_extents<A, B>();
+      constexpr bool type = std::same_as<detail::element_of<C>, dot_accumulator<typename detail::read_t<A>::element_type>>;
+      static_assert(rows, "kiln[T-16] dot needs an accumulator of a's rows by b's columns");
+      static_assert(type, "kiln[T-04] the accumulator of dot must be f32 (f64 for f64 operands, i32 for i8); cast<f32>(...) it");
+      if constexpr (rows && type) return record_dot(a, b, detail::read(acc, at).node_, detail::element_of<C>{}, o, at);
+    }
   }
   template <class A, class B>
   constexpr auto dot(A const& a, B const& b, dot_options o = {}, site at = {}) {
-    using Acc = dot_accumulator<typename decltype(operand_of(a, at))::element_type>;
-    return record_dot(a, b, -1, Acc{}, o, at);
+    static_assert(dot_types<A, B>(), "kiln[T-04] dot needs two operands of one type: f16, bf16, f32, f64, f8e4m3, f8e5m2 or i8");
+    static_assert(dot_shapes<A, B>(), "kiln[T-16] dot needs a of [m,k] and b of [k,n] with one k; trans or reshape an operand");
+    if constexpr (dot_types<A, B>() && dot_shapes<A, B>())
+      return record_dot(a, b, -1, dot_accumulator<typename detail::read_t<A>::element_type>{}, o, at);
   }
 
   // -- checks ------------------------------------------------------------------------------------------------------------------
@@ -464,6 +474,16 @@ private:
   static constexpr detail::extents product_extents() {
     return {2, {detail::read_t<A>::dims.extent[0], detail::read_t<B>::dims.extent[1]}};
   }
+  template <class A, class B>
+  static constexpr bool dot_types() {
+    using T = typename detail::read_t<A>::element_type;
+    return std::same_as<T, typename detail::read_t<B>::element_type> && (is_float(dtype_of<T>) || std::same_as<T, i8>);
+  }
+  template <class A, class B>
+  static constexpr bool dot_shapes() {
+    constexpr detail::extents a = detail::read_t<A>::dims, b = detail::read_t<B>::dims;
+    return a.rank == 2 && b.rank == 2 && a.extent[1] == b.extent[0];
+  }
   template <class T>
   using dot_accumulator = std::conditional_t<std::same_as<T, f64>, f64, std::conditional_t<std::same_as<T, i8>, i32, f32>>;
   template <class A, class B, class Acc>
@@ -472,12 +492,6 @@ private:
     auto y = operand_of(b, at);
     using X = decltype(x);
     using Y = decltype(y);
-    using T = typename X::element_type;
-    constexpr bool types = std::same_as<T, typename Y::element_type> && (is_float(dtype_of<T>) || std::same_as<T, i8>);
-    static_assert(types, "kiln[T-04] dot needs two operands of one type: f16, bf16, f32, f64, f8e4m3, f8e5m2 or i8");
-    constexpr bool shapes = X::dims.rank == 2 && Y::dims.rank == 2 && X::dims.extent[1] == Y::dims.extent[0];
-    static_assert(shapes, "kiln[T-16] dot needs a of [m,k] and b of [k,n] with one k; trans or reshape an operand");
-    static_assert(std::same_as<Acc, dot_accumulator<T>>, "kiln[T-04] the accumulator of dot must be f32 (f64 for f64 operands, i32 for i8); cast<f32>(...) it");
     using R = typename detail::tile_from<Acc, product_extents<X, Y>()>::type;
     return R{r_, r_->push(op::dot, detail::type_of<R>(*r_), {x.node_, y.node_, acc}, {o.fast}, at)};
   }

@@ -184,7 +184,6 @@ constexpr int record_combine(recorder& r, F const& f, site at) {
   tile<T> a{&r, r.push(op::combine_arg, scalar, {begin}, {0}, at)};
   tile<T> b{&r, r.push(op::combine_arg, scalar, {begin}, {1}, at)};
   auto c = f(a, b);
-  static_assert(std::same_as<decltype(c), tile<T>>, "kiln[T-12] a combine must return a scalar of the tile's element type; cast<T>(...) the result");
   int end = r.push(op::combine_end, {}, {c.node_}, {begin}, at);
   r.close();
   r.attribute(begin, 0) = end;
@@ -226,10 +225,15 @@ template <int Axis, bool Keep = false, tile_like X, class F>
 constexpr auto reduce(X const& x, F const& combine, site at = {}) {
   constexpr detail::extents from = detail::dims_of<X>();
   static_assert(Axis < from.rank && Axis >= -from.rank, "kiln[T-11] reduce: no such axis");
-  auto v = detail::read(x, at);
-  int body = detail::record_combine<detail::element_of<X>>(*v.recorder_, combine, at);
-  using R = typename detail::tile_from<detail::element_of<X>, detail::reduced<from, Axis, Keep>()>::type;
-  return detail::shape_op<R>(op::reduce, v, {static_cast<int>(reduce_op::custom), detail::normal_axis(Axis, from.rank), Keep, 0, body}, at);
+  using Element = tile<detail::element_of<X>>;
+  constexpr bool returns = std::same_as<decltype(combine(std::declval<Element>(), std::declval<Element>())), Element>;
+  static_assert(returns, "kiln[T-12] a combine must return a scalar of the tile's element type; cast<T>(...) the result");
+  if constexpr (returns) {
+    auto v = detail::read(x, at);
+    int body = detail::record_combine<detail::element_of<X>>(*v.recorder_, combine, at);
+    using R = typename detail::tile_from<detail::element_of<X>, detail::reduced<from, Axis, Keep>()>::type;
+    return detail::shape_op<R>(op::reduce, v, {static_cast<int>(reduce_op::custom), detail::normal_axis(Axis, from.rank), Keep, 0, body}, at);
+  }
 }
 /// The same over two tiles of one shape, for pairs such as (value, index): the lambda takes (a0, a1, b0, b1) and returns
 /// `pair_of(c0, c1)`.
