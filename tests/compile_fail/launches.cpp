@@ -21,8 +21,8 @@ void launch(stream const& s, float* p) {
 // expect-error: kiln[K-12] this kernel has no grid function
 #if defined(TWIN) || defined(CASE_no_grid)
 #ifdef TWIN
-constexpr auto ctas = with_grid.grid(4);
+inline constexpr auto ctas = with_grid.grid(4);
 #else
-constexpr auto ctas = fill.grid(4); // expect-line
+inline constexpr auto ctas = fill.grid(4); // expect-line
 #endif
 #endif
