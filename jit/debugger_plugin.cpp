@@ -19,8 +19,9 @@ struct kiln_jit_descriptor {
   std::uint32_t version, action;
   kiln_jit_code_entry *relevant, *first;
 };
-[[gnu::used]] kiln_jit_descriptor __jit_debug_descriptor = {1, 0, nullptr, nullptr};
-[[gnu::noinline, gnu::used]] void __jit_debug_register_code() { asm volatile("" ::: "memory"); }
+// Weak: LLVM linked statically brings definitions of its own, and one of each serves both.
+[[gnu::used, gnu::weak]] kiln_jit_descriptor __jit_debug_descriptor = {1, 0, nullptr, nullptr};
+[[gnu::noinline, gnu::used, gnu::weak]] void __jit_debug_register_code() { asm volatile("" ::: "memory"); }
 }
 
 namespace kiln::jit {

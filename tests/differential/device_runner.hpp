@@ -1,0 +1,46 @@
+// A device, reached through the whole runtime, as a runner of compare.hpp: memory images are copied there and back.
+#pragma once
+#include "compare.hpp"
+
+#include <kiln/runtime/buffer.hpp>
+#include <kiln/runtime/launch.hpp>
+
+#include <vector>
+
+namespace kiln_test {
+
+inline runner device_runner(kiln::device const& dev, bool specialise = true) {
+  return [=](kiln::graph_view g, kiln::dims grid, arguments_image& a) {
+    std::vector<kiln::buffer<kiln::u8>> memory;
+    std::vector<kiln::detail::argument> arguments;
+    for (std::size_t i = 0; i < a.list.size(); ++i) {
+      kiln::interpreter::host_argument const& x = a.list[i];
+      kiln::detail::argument to;
+      if (!specialise) to.mode = kiln::detail::argument_mode::generic;
+      memory.emplace_back();
+      if (x.kind == kiln::node_kind::value) {
+        to.bits = x.bits.bits;
+      } else {
+        std::vector<std::byte>& storage = a.memory[i].storage;
+        std::span<kiln::u8 const> bytes(reinterpret_cast<kiln::u8 const*>(storage.data()), storage.size());
+        memory[i] = kiln::buffer<kiln::u8>(dev, bytes);
+        to.bits = reinterpret_cast<std::uintptr_t>(memory[i].data() + (static_cast<std::byte const*>(x.data) - storage.data()));
+        for (int d = 0; d < x.rank; ++d) {
+          to.shape[d] = x.extent[d];
+          to.strides[d] = x.stride[d];
+        }
+      }
+      arguments.push_back(to);
+    }
+    kiln::detail::kernel_entry kernel{g, nullptr};
+    kiln::detail::launch(kernel, dev, kiln::grid(grid.x, grid.y, grid.z), arguments);
+    dev.synchronize();
+    for (std::size_t i = 0; i < a.list.size(); ++i)
+      if (a.list[i].kind != kiln::node_kind::value) {
+        std::vector<std::byte>& storage = a.memory[i].storage;
+        memory[i].copy_to({reinterpret_cast<kiln::u8*>(storage.data()), storage.size()});
+      }
+  };
+}
+
+} // namespace kiln_test
