@@ -90,23 +90,23 @@ void lowerer::make_function() {
   for (llvm::Argument& a : function->args()) slots.push_back(&a);
 
   // Line tables: profilers show the lambda's own lines.
-  if (!g.files.empty()) {
+  int first = 0;
+  while (first < g.size() && g[first].line <= 0) ++first; // parameters have no place of their own
+  if (first < g.size()) {
     debug = std::make_unique<llvm::DIBuilder>(mb.module);
-    for (char const* f : g.files) {
+    for (char const* each : g.files) {
+      char const* const f = *each ? each : g.files[g[first].file];
       std::string_view const path = f;
       auto const cut = path.rfind('/');
       debug_files.push_back(debug->createFile(llvm::StringRef(f + (cut == path.npos ? 0 : cut + 1)),
                                               cut == path.npos ? "." : llvm::StringRef(f, cut)));
     }
-    int first = -1;
-    for (int i = 0; i < g.size() && first < 0; ++i)
-      if (g[i].line > 0) first = i;
-    llvm::DIFile* file = debug_files[first < 0 ? 0 : g[first].file];
+    llvm::DIFile* file = debug_files[g[first].file];
     // PTX takes line directives alone; full sections would turn the assembler's optimisations off.
     llvm::DICompileUnit* unit = debug->createCompileUnit(
         llvm::DISourceLanguageName(llvm::dwarf::DW_LANG_C_plus_plus_20), file, "kiln", true, "", 0, "",
         target.is_nvptx() ? llvm::DICompileUnit::DebugDirectivesOnly : llvm::DICompileUnit::LineTablesOnly);
-    auto const line = static_cast<unsigned>(first < 0 ? 0 : g[first].line);
+    auto const line = static_cast<unsigned>(g[first].line);
     llvm::DISubprogram* p = debug->createFunction(
         unit, function->getName(), function->getName(), file, line,
         debug->createSubroutineType(debug->getOrCreateTypeArray({})), line, llvm::DINode::FlagPrototyped,

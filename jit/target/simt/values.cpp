@@ -332,6 +332,7 @@ void lowerer::place_buffers() {
   if (fixed > static_cast<std::int64_t>(target.static_shared_bytes))
     fail(-1, "kiln[R-CP02] static shared memory: " + std::to_string(fixed) + " bytes, " + std::string(target.name()) +
                  " allows " + std::to_string(target.static_shared_bytes) + "; use scope::shared_dyn");
+  data_bytes = (data_bytes + 127) / 128 * 128; // scratch memory behind the buffers starts aligned for any access
   if (data_bytes + fixed > static_cast<std::int64_t>(target.shared_bytes))
     fail(-1, "kiln[R-CP01] shared memory: " + std::to_string(data_bytes + fixed) + " bytes (" + table + "), " +
                  std::string(target.name()) + " has " + std::to_string(target.shared_bytes) +
