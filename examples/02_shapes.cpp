@@ -5,13 +5,14 @@
 
 using namespace kiln;
 
-// y[r, :] = x[r, :] * scale. An `array` parameter brings pointer, extents and strides in one argument; a region is a box of
+// y[r, c] = x[r, c] * scale for the first `columns` columns. An `array` parameter brings pointer, extents and strides in one argument; a region is a box of
 // it that starts anywhere and never leaves the array: what lies outside is not read or written, so there is no mask to
 // forget.
 inline constexpr auto scale_rows = kernel<"scale_rows">([](context& k, array<const f32, 2> x, array<f32, 2> y, val<i32> columns, val<f32> scale) {
   auto row = k.program_id(0);
   for (auto c : k.range(0, columns, 256)) // recorded once; a loop in the machine code
-    store(y.region(at(row, c), extent<1, 256>), load(x.region(at(row, c), extent<1, 256>)) * scale);
+    store(y.region(at(row, c), extent<1, 256>), load(x.region(at(row, c), extent<1, 256>)) * scale,
+          {.mask = c + k.iota<1, 1, 256>() < columns});
 });
 
 int main(int argc, char** argv) {

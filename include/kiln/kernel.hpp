@@ -93,7 +93,7 @@ private:
     call<F, X...>(f, k, r, nodes, std::make_index_sequence<sizeof...(X)>{});
   }
   template <class F, class... X, class Held, std::size_t... I>
-  static constexpr void call(F const& f, context& k, recorder& r, Held const* nodes, std::index_sequence<I...>) {
+  static constexpr void call(F const& f, context& k, [[maybe_unused]] recorder& r, [[maybe_unused]] Held const* nodes, std::index_sequence<I...>) {
     f(k, X{&r, nodes[I].node}...);
   }
 };

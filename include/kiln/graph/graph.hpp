@@ -139,28 +139,28 @@ struct graph_view {
   slice<char const*> strings{}; ///< buffer names, assert and print texts
   slice<char const*> files{};
 
-  constexpr int size() const { return static_cast<int>(nodes.size()); }
-  constexpr node const& operator[](int i) const { return nodes[static_cast<std::size_t>(i)]; }
+  constexpr int size() const { return static_cast<int>(nodes.count); }
+  constexpr node const& operator[](int i) const { return nodes.items[i]; }
   constexpr slice<std::int32_t> operands(int i) const {
-    return operand_pool.subspan(static_cast<std::size_t>((*this)[i].operands),
-                                static_cast<std::size_t>((*this)[i].operand_count));
+    node const& n = nodes.items[i];
+    return {operand_pool.items + n.operands, static_cast<std::size_t>(n.operand_count)};
   }
   /// Operand `j` of node i; -1 when absent.
   constexpr int operand(int i, int j) const {
-    node const& n = (*this)[i];
-    return j < n.operand_count ? operand_pool[static_cast<std::size_t>(n.operands + j)] : -1;
+    node const& n = nodes.items[i];
+    return j < n.operand_count ? operand_pool.items[n.operands + j] : -1;
   }
   constexpr slice<std::int64_t> attributes_of(int i) const {
-    return attribute_pool.subspan(static_cast<std::size_t>((*this)[i].attributes),
-                                  static_cast<std::size_t>(attribute_count((*this)[i].code)));
+    node const& n = nodes.items[i];
+    return {attribute_pool.items + n.attributes, static_cast<std::size_t>(attribute_count(n.code))};
   }
   constexpr std::int64_t attribute(int i, int j) const {
-    return attribute_pool[static_cast<std::size_t>((*this)[i].attributes + j)];
+    return attribute_pool.items[nodes.items[i].attributes + j];
   }
-  constexpr shape const& shape_of(int i) const { return shapes[static_cast<std::size_t>((*this)[i].shape)]; }
-  constexpr buffer_info const& buffer(int b) const { return buffers[static_cast<std::size_t>(b)]; }
-  constexpr char const* string(int s) const { return s < 0 ? "" : strings[static_cast<std::size_t>(s)]; }
-  constexpr char const* file(int i) const { return files[(*this)[i].file]; }
+  constexpr shape const& shape_of(int i) const { return shapes.items[nodes.items[i].shape]; }
+  constexpr buffer_info const& buffer(int b) const { return buffers.items[b]; }
+  constexpr char const* string(int s) const { return s < 0 ? "" : strings.items[s]; }
+  constexpr char const* file(int i) const { return files.items[nodes.items[i].file]; }
 
   /// The buffer that a buffers or view node refers to, through any chain of views.
   constexpr int buffer_of(int i) const {

@@ -84,10 +84,16 @@ public:
   /// Appends a node and returns its index.
   constexpr int push(op code, result_type t, std::initializer_list<std::int32_t> operands,
                      std::initializer_list<std::int64_t> attributes, site at) {
-    int i = begin_node(code, t, at);
-    for (std::int32_t o : operands) operand_pool.add() = o;
-    for (std::int64_t a : attributes) attribute_pool.add() = a;
-    nodes[i].operand_count = static_cast<std::int32_t>(operands.size());
+    // Written for compilers, which pay for every call: a range-for over a list calls five functions of the list.
+    int const i = begin_node(code, t, at);
+    int const operand_total = static_cast<int>(operands.size()), attribute_total = static_cast<int>(attributes.size());
+    std::int32_t const* o = operands.begin();
+    for (int j = 0; j < operand_total; ++j) operand_pool.add() = o[j];
+    if (attribute_total > 0) {
+      std::int64_t const* a = attributes.begin();
+      for (int j = 0; j < attribute_total; ++j) attribute_pool.add() = a[j];
+    }
+    nodes.back().operand_count = operand_total;
     return i;
   }
 
@@ -164,6 +170,12 @@ public:
 
 private:
   constexpr std::uint8_t file_index(char const* f) {
+    if (last_file_name_ && __builtin_strcmp(last_file_name_, f) == 0) return last_file_;
+    last_file_ = find_file(f);
+    last_file_name_ = files[last_file_];
+    return last_file_;
+  }
+  constexpr std::uint8_t find_file(char const* f) {
     for (int i = files.size() - 1; i >= 0; --i)
       if (__builtin_strcmp(files[i], f) == 0) return static_cast<std::uint8_t>(i);
     if (files.size() == 255) return 254;
@@ -171,6 +183,8 @@ private:
     return static_cast<std::uint8_t>(files.size() - 1);
   }
   detail::vec<std::int32_t> open_;
+  char const* last_file_name_ = nullptr; ///< nearly every node has the file of the one before
+  std::uint8_t last_file_ = 0;
   diagnostic ignored_;
 };
 

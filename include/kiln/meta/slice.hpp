@@ -12,27 +12,27 @@ class slice {
 public:
   using value_type = T;
   constexpr slice() = default;
-  constexpr slice(T const* data, std::size_t size) : data_(data), size_(size) {}
+  constexpr slice(T const* data, std::size_t size) : items(data), count(size) {}
   template <class R>
     requires requires(R const& r, T const*& p, std::size_t& n) {
       p = r.data();
       n = r.size();
     }
-  constexpr slice(R const& range) : data_(range.data()), size_(range.size()) {} // NOLINT: as std::span does
+  constexpr slice(R const& range) : items(range.data()), count(range.size()) {} // NOLINT: as std::span does
 
-  constexpr T const* data() const { return data_; }
-  constexpr std::size_t size() const { return size_; }
-  constexpr bool empty() const { return size_ == 0; }
-  constexpr T const* begin() const { return data_; }
-  constexpr T const* end() const { return data_ + size_; }
-  constexpr T const& operator[](std::size_t i) const { return data_[i]; }
-  constexpr T const& front() const { return data_[0]; }
-  constexpr T const& back() const { return data_[size_ - 1]; }
-  constexpr slice subspan(std::size_t first, std::size_t count) const { return {data_ + first, count}; }
+  constexpr T const* data() const { return items; }
+  constexpr std::size_t size() const { return count; }
+  constexpr bool empty() const { return count == 0; }
+  constexpr T const* begin() const { return items; }
+  constexpr T const* end() const { return items + count; }
+  constexpr T const& operator[](std::size_t i) const { return items[i]; }
+  constexpr T const& front() const { return items[0]; }
+  constexpr T const& back() const { return items[count - 1]; }
+  constexpr slice subspan(std::size_t first, std::size_t n) const { return {items + first, n}; }
 
-private:
-  T const* data_ = nullptr;
-  std::size_t size_ = 0;
+  // Public for code that runs while a compiler runs: there, each call of an accessor costs.
+  T const* items = nullptr;
+  std::size_t count = 0;
 };
 
 } // namespace kiln

@@ -140,9 +140,9 @@ private:
   }
 
   constexpr int operand(int j) const {
-    return j < n_->operand_count ? g_.operand_pool[static_cast<std::size_t>(n_->operands + j)] : -1;
+    return j < n_->operand_count ? g_.operand_pool.items[n_->operands + j] : -1;
   }
-  constexpr std::int64_t attribute(int j) const { return g_.attribute_pool[static_cast<std::size_t>(n_->attributes + j)]; }
+  constexpr std::int64_t attribute(int j) const { return g_.attribute_pool.items[n_->attributes + j]; }
 
   /// Counts; every operand is an earlier node in a region that is still open.
   constexpr bool operands() {
@@ -294,7 +294,7 @@ private:
   constexpr shape const& shape_in(int j) const { return g_.shape_of(operand(j)); }
   constexpr bool is_value(int j) const { return in(j).kind == node_kind::value; }
   constexpr bool is_scalar_int(int j) const { return is_value(j) && in(j).shape == 0 && is_int(in(j).type); }
-  constexpr bool same_shape(int a, int b) const { return a == b || g_.shapes[static_cast<std::size_t>(a)] == g_.shapes[static_cast<std::size_t>(b)]; }
+  constexpr bool same_shape(int a, int b) const { return a == b || g_.shapes.items[a] == g_.shapes.items[b]; }
   constexpr bool like(int j, dtype t, int s) const { return is_value(j) && in(j).type == t && same_shape(in(j).shape, s); }
   constexpr bool result_is(node_kind k, dtype t, int s) const { return n_->kind == k && n_->type == t && same_shape(n_->shape, s); }
   constexpr bool no_result() { return n_->kind == node_kind::none || bad_result("nothing"); }
