@@ -91,6 +91,7 @@ void fill(jit::module_builder& m, graph_view const& prepared, specialisation con
   if (m.target.family == target_family::host) {
     auto code = jit::host::lower_host(prepared, facts, cpu, m);
     info.arena_bytes = code.arena_bytes;
+    info.chunk = code.chunk;
   } else {
     auto code = jit::lower_simt(prepared, facts, m.target, m);
     info.shared_bytes = code.shared_bytes;

@@ -32,6 +32,8 @@ void run_on_host(host_work const& work, host_speed& speed) {
   std::int64_t group = std::max<std::int64_t>(work.group, 1);
   std::uint64_t cost = speed.picoseconds_per_cta();
   bool small = cost != 0 && static_cast<std::uint64_t>(ctas) < piece_picoseconds / cost;
+  // Groups share work, so they are worth more than even pieces; but not more than a second thread.
+  while (group > 1 && pool.size() > 1 && ctas < 2 * pool.size() * group) group = (group + 1) / 2;
   std::int64_t piece = ctas;
   if (!small && pool.size() > 1) {
     piece = cost != 0 ? static_cast<std::int64_t>(piece_picoseconds / cost) : unknown_speed_piece;

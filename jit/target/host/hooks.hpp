@@ -16,6 +16,7 @@ using entry_function = void(std::uint64_t const* slots, std::uint32_t const* gri
 /// What the runtime needs to know of a lowered kernel.
 struct host_code {
   std::int64_t arena_bytes = 0; ///< scratch of one worker
+  std::int64_t chunk = 0;       ///< CTAs that share work when one call runs them, from a multiple of it on; 0: none do
   bool streams = false;         ///< may store around the cache (and fences before it returns)
 };
 

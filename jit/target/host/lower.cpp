@@ -1,6 +1,7 @@
 // The generated function around the nests: arguments, the loop over CTAs, control flow, scalars, line tables.
 #include "lower.hpp"
 
+#include "dot_kernel.hpp"
 #include "lowerings.hpp"
 #include "writer.hpp"
 
@@ -102,8 +103,6 @@ void writer::open_function() {
 
   // Arguments are read once, in front of the loop over CTAs.
   entry_ = llvm::BasicBlock::Create(c, "entry", function_);
-  auto* work = llvm::BasicBlock::Create(c, "ctas", function_);
-  cta_exit_ = llvm::BasicBlock::Create(c, "done");
   b.SetInsertPoint(entry_);
   for (int i = 0; i < 3; ++i)
     grid_[i] = b.CreateZExt(b.CreateLoad(b.getInt32Ty(), b.CreateConstGEP1_64(b.getInt32Ty(), function_->getArg(1),
@@ -145,6 +144,12 @@ void writer::open_function() {
     }
     if (info.node >= 0) scalar_[static_cast<std::size_t>(info.node)] = v;
   }
+}
+
+void writer::open_ctas() {
+  Type* i64 = b.getInt64Ty();
+  auto* work = llvm::BasicBlock::Create(c, "ctas", function_);
+  cta_exit_ = llvm::BasicBlock::Create(c, "done");
   b.CreateCondBr(b.CreateICmpSLT(function_->getArg(2), function_->getArg(3)), work, cta_exit_);
   b.SetInsertPoint(work);
   cta_ = b.CreatePHI(i64, 2, "cta");
@@ -167,13 +172,16 @@ void writer::open_function() {
   begin_levels();
 }
 
-void writer::close_function() {
+void writer::close_ctas() {
   auto* latch = b.GetInsertBlock();
   Value* next = b.CreateAdd(cta_, b.getInt64(1), "", true, true);
   cta_->addIncoming(next, latch);
   b.CreateCondBr(b.CreateICmpSLT(next, function_->getArg(3)), cta_->getParent(), cta_exit_);
   cta_exit_->insertInto(function_);
   b.SetInsertPoint(cta_exit_);
+}
+
+void writer::close_function() {
   // Stores around the cache are ordered with nothing: whoever learns that we are done must see them.
   if (any_streaming_) {
     if (out_.machine.getTargetTriple().isX86())
@@ -184,8 +192,7 @@ void writer::close_function() {
   if (debug_) debug_->finalize();
 }
 
-host_code writer::run() {
-  open_function();
+void writer::walk() {
   for (const step& s : plan_.steps) {
     switch (s.what) {
     case step::scalar:
@@ -199,8 +206,34 @@ host_code writer::run() {
       break;
     }
   }
+}
+
+host_code writer::run() {
+  open_function();
+  open_ctas();
+  walk();
+  close_ctas();
   close_function();
-  return {plan_.arena_bytes, any_streaming_};
+  return {plan_.arena_bytes, 0, any_streaming_};
+}
+
+host_code writer::run_after(graph_view const& whole, dot_loop const& d, int buffer) {
+  const dot_cpu cpu = dot_cpu_of(cpu_, e.caps);
+  const dot_recipe recipe = choose_dot_recipe(whole, d, facts_, cpu);
+  const std::int64_t slices = (plan_.arena_bytes + 4095) / 4096 * 4096;
+  open_function();
+  Value* panels = b.CreateConstGEP1_64(b.getInt8Ty(), arena_, static_cast<std::uint64_t>(slices));
+  emit_dot_kernel(whole, facts_, d, recipe, cpu, e, out_.module,
+                  {slots_, {grid_[0], grid_[1], grid_[2]}, function_->getArg(2), function_->getArg(3), panels},
+                  [&](std::array<Value*, 3> program, Value* accumulators) {
+                    std::ranges::copy(program, program_);
+                    filled_buffer_ = buffer;
+                    filled_ = accumulators;
+                    begin_levels();
+                    walk();
+                  });
+  close_function();
+  return {slices + recipe.arena_bytes(d), recipe.group, any_streaming_};
 }
 
 // -- control
@@ -422,6 +455,10 @@ void writer::call_assert(int n) {
 }
 
 host_code lower_host(graph_view g, specialisation const& facts, host_cpu const& cpu, module_builder& out) {
+  if (const dot_match m = match_dot_loop(g)) {
+    const dot_rest r = without_dot_loop(g, m.found);
+    return writer(r.rest, facts, cpu, out).run_after(g, m.found, r.buffer);
+  }
   return writer(g, facts, cpu, out).run();
 }
 

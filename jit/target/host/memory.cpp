@@ -349,6 +349,7 @@ void writer::write_slice(int slice_index, shape const& s, coordinates const& x, 
 // ------------------------------------------------------------------------------------------------------
 
 Value* writer::buffer_base(int buffer) {
+  if (buffer == filled_buffer_) return filled_;
   const int sl = plan_.slice_of[static_cast<std::size_t>(g.buffer(buffer).node)];
   const std::int64_t offset = plan_.slices[static_cast<std::size_t>(sl)].offset;
   return on(0, [&] { return b.CreateConstGEP1_64(b.getInt8Ty(), arena_, static_cast<std::uint64_t>(offset)); });

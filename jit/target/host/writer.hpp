@@ -28,6 +28,8 @@
 
 namespace kiln::jit::host {
 
+struct dot_loop;
+
 using llvm::Type;
 using llvm::Value;
 
@@ -76,10 +78,16 @@ class writer {
 public:
   writer(graph_view view, specialisation const& facts, host_cpu const& cpu, module_builder& builder);
   host_code run();
+  /// The same for the rest of a kernel whose K loop was taken out: the loop over CTAs is the blocked product's
+  /// (dot_kernel.hpp), which leaves what the loop would have summed in `buffer`.
+  host_code run_after(graph_view const& whole, dot_loop const& d, int buffer);
 
 private:
   // -- lower.cpp: the function, the walk, scalars, control -----------------------------------------------------------
   void open_function();
+  void open_ctas();
+  void close_ctas();
+  void walk();
   void emit_structure(int n);
   void emit_scalar(int n);
   Value* scalar_value(int n);
@@ -249,6 +257,8 @@ private:
   };
   std::vector<level> levels_;
   int here_ = 0;
+  int filled_buffer_ = -1; // local buffer that lies elsewhere, and where
+  Value* filled_ = nullptr;
   unsigned width_ = 1; // lanes of the present strip
   unsigned natural_width_ = 1;
   std::unordered_set<int> assumed_; // masks and regions known to be all true; see conditions_of

@@ -1,0 +1,49 @@
+// Code for index arithmetic (is_index_arithmetic) at a chosen program id and loop index: the matrix product evaluates
+// where operands lie for CTAs and iterations that are not the present ones.
+#pragma once
+#include "jit/emit/emitter.hpp"
+
+#include <kiln/graph/specialisation.hpp>
+
+#include <array>
+#include <unordered_map>
+
+namespace kiln::jit::host {
+
+class scalar_code {
+public:
+  /// `slots`: the kernel's argument slots. `grid`: its three extents, i64. What does not change is read where the builder
+  /// stands now.
+  scalar_code(graph_view const& graph, specialisation const& f, emit::emitter& emitter, llvm::Value* slots,
+              std::array<llvm::Value*, 3> grid);
+
+  struct point {
+    std::array<llvm::Value*, 3> program{}; ///< i64
+    int loop = -1;
+    llvm::Value* index = nullptr; ///< in the loop's type
+  };
+  /// The value of `node` at `p`, in its own type.
+  llvm::Value* at(int node, point const& p);
+  /// The same, extended to i64 by its signedness.
+  llvm::Value* wide(int node, point const& p);
+
+  /// Extent, stride (i64) and address of an array parameter.
+  llvm::Value* extent(int param, int axis);
+  llvm::Value* stride(int param, int axis);
+  llvm::Value* data(int param);
+
+private:
+  llvm::Value* visit(int node, point const& p, std::unordered_map<int, llvm::Value*>& memo);
+  llvm::Value* slot(int number);
+  llvm::Value* known(integer_fact const& f, int number, llvm::Type* t);
+
+  graph_view const& g;
+  specialisation const& facts_;
+  emit::emitter& e;
+  llvm::Value* slots_;
+  std::array<llvm::Value*, 3> grid_;
+  llvm::IRBuilderBase::InsertPoint top_;
+  std::unordered_map<int, llvm::Value*> read_; // slots
+};
+
+} // namespace kiln::jit::host
