@@ -7,11 +7,11 @@ using namespace kiln;
 // Every CTA makes one BM x BN tile of c. The operands' tiles pass through S slots of local memory: while the product reads
 // slot i, the copies into the next S - 1 slots are under way.
 //
-// The wait is the heart of it. Before round i there have been i + S - 1 commits; with at most S - 2 of them pending, those of
-// round i are complete. With S - 1 they need not be, and the file does not compile: kiln simulates the kernel's accesses while
-// the compiler runs, and says
-//   kiln[R-HZ01] as[i0 % 3] is read (04_gemm_ring.cpp:LINE) before the async_load of line LINE is known complete; ...
-// (Try it: change the 2 below to a 1.)
+// The wait is the heart of it. Before round i there have been i + S - 1 commits; with at most S - 2 pending, those of round i
+// are complete. With S - 1 they need not be. Then kiln, which simulates the accesses while the compiler runs, refuses the file:
+//   kiln[R-HZ01] as[i0 % 3] is read (04_gemm_ring.cpp:32) before the async_load of line 24 is known complete; wait for at
+//   most 1 pending groups
+// Try it: change the 2 in the wait below to a 1.
 template <int BM, int BN, int BK, int S>
 inline constexpr auto gemm_ring = kernel<"gemm_ring", attributes{.num_warps = 8}, BM, BN, BK, S>([](context& k, array<const f16, 2> a, array<const f16, 2> b, array<f16, 2> c) {
   auto [m, n] = k.program_tile(c.shape(), tile_size<BM, BN>, {.group = 8});
