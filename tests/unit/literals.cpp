@@ -50,3 +50,36 @@ TEST(Literals, AreRoundedOnceIntoTheTilesType) {
 }
 
 } // namespace
+
+namespace {
+// The shortcuts for common numbers give what the general conversion gives.
+template <class T, class S>
+void expect_same(S s) {
+  scalar const c = make_scalar(dtype_of<T>, s);
+  EXPECT_EQ(kiln::detail::literal_bits<T>(s), is_int(c.type) ? int_of(c) : static_cast<std::int64_t>(c.bits)) << name_of(dtype_of<T>) << " of " << s;
+  recorder r;
+  kiln::detail::check_literal<T>(r, s);
+  EXPECT_EQ(r.error.ok(), literal_fits(dtype_of<T>, s)) << name_of(dtype_of<T>) << " of " << s;
+}
+template <class S>
+void expect_same_for_all_types(S s) {
+  expect_same<i8>(s), expect_same<i16>(s), expect_same<i32>(s), expect_same<i64>(s);
+  expect_same<u8>(s), expect_same<u16>(s), expect_same<u32>(s), expect_same<u64>(s);
+  expect_same<f16>(s), expect_same<bf16>(s), expect_same<f32>(s), expect_same<f64>(s);
+}
+} // namespace
+
+TEST(Literals, ShortcutsAgreeWithTheGeneralConversion) {
+  for (std::int64_t v : {i64{0}, i64{1}, i64{-1}, i64{127}, i64{128}, i64{-128}, i64{-129}, i64{255}, i64{256}, i64{32767}, i64{65536}, i64{INT32_MAX},
+                         i64{INT32_MAX} + 1, i64{INT32_MIN}, i64{UINT32_MAX}, i64{UINT32_MAX} + 1, INT64_MAX, INT64_MIN}) {
+    expect_same_for_all_types(v);
+    expect_same_for_all_types(static_cast<int>(v));
+    expect_same_for_all_types(static_cast<unsigned>(v));
+    expect_same_for_all_types(static_cast<std::uint64_t>(v));
+    expect_same_for_all_types(static_cast<short>(v));
+  }
+  for (float v : {0.f, -0.f, 1.5f, 1e-45f, 3e38f, __builtin_huge_valf(), -__builtin_huge_valf(), __builtin_nanf("1")}) {
+    expect_same<f16>(v), expect_same<bf16>(v), expect_same<f32>(v), expect_same<f64>(v);
+    expect_same<f32>(static_cast<double>(v)), expect_same<f64>(static_cast<double>(v));
+  }
+}

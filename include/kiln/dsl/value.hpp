@@ -145,12 +145,20 @@ constexpr bool ordered_before() {
 /// The bit pattern of a C++ number converted to T, by the rules of docs/numerics.md.
 template <class T, class S>
 constexpr std::int64_t literal_bits(S s) {
+  // The common cases by what the language does, which is the same: a compiler evaluates this for every number in a kernel.
+  if constexpr (std::same_as<T, f32> && std::same_as<S, f32>) return static_cast<std::int64_t>(__builtin_bit_cast(std::uint32_t, s));
+  if constexpr (std::same_as<T, f32> && std::is_integral_v<S>)
+    if (s == S{0}) return 0;
+  if constexpr (is_int(dtype_of<T>) && std::is_integral_v<S>) return static_cast<std::int64_t>(static_cast<T>(s));
   const scalar c = make_scalar(dtype_of<T>, s);
   return is_int(c.type) ? int_of(c) : static_cast<std::int64_t>(c.bits);
 }
 /// Reports a C++ number that would be another number as a T.
 template <class T, class S>
 constexpr void check_literal(recorder& r, S s) {
+  if constexpr (std::same_as<T, S>) return;
+  if constexpr (is_int(dtype_of<T>) && std::is_integral_v<S>)
+    if (static_cast<S>(static_cast<T>(s)) == s && (static_cast<T>(s) < T{0}) == (s < S{0})) return;
   if (literal_fits(dtype_of<T>, s)) return;
   if constexpr (std::is_integral_v<S> && sizeof(S) <= 4)
     r.fail() << "kiln[T-04] the number " << static_cast<std::int64_t>(s) << " does not fit the element type "

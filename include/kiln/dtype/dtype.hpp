@@ -78,13 +78,22 @@ constexpr i64 bytes_of(dtype t, i64 n = 1) { return (n * storage_bits_of(t) + 7)
 constexpr dtype_kind kind_of(dtype t) { return detail::info(t).kind; }
 
 constexpr bool is_bool(dtype t) { return t == dtype::b1; }
-constexpr bool is_float(dtype t) { return kind_of(t) == dtype_kind::floating; }
+// By the order of dtype, not through the table: a compiler asks these thousands of times for one kernel, and pays for
+// every call.
+constexpr bool is_float(dtype t) { return t >= dtype::f16; }
 /// Signed or unsigned integer; b1 is neither.
-constexpr bool is_int(dtype t) {
-  return kind_of(t) == dtype_kind::signed_int || kind_of(t) == dtype_kind::unsigned_int;
-}
-constexpr bool is_signed_int(dtype t) { return kind_of(t) == dtype_kind::signed_int; }
-constexpr bool is_unsigned_int(dtype t) { return kind_of(t) == dtype_kind::unsigned_int; }
+constexpr bool is_int(dtype t) { return t >= dtype::i8 && t <= dtype::u64; }
+constexpr bool is_signed_int(dtype t) { return t >= dtype::i8 && t <= dtype::i64; }
+constexpr bool is_unsigned_int(dtype t) { return t >= dtype::u8 && t <= dtype::u64; }
+static_assert([] {
+  for (int i = 0; i < dtype_count; ++i) {
+    dtype const t = static_cast<dtype>(i);
+    if (is_float(t) != (kind_of(t) == dtype_kind::floating) || is_signed_int(t) != (kind_of(t) == dtype_kind::signed_int) ||
+        is_unsigned_int(t) != (kind_of(t) == dtype_kind::unsigned_int) || is_int(t) != (is_signed_int(t) || is_unsigned_int(t)))
+      return false;
+  }
+  return true;
+}());
 /// Has negative values: signed integers and every floating type.
 constexpr bool is_signed(dtype t) { return is_signed_int(t) || is_float(t); }
 /// The 8-bit floating types: storage, conversion and bitcast only.

@@ -290,8 +290,8 @@ private:
   }
 
   // -- types -------------------------------------------------------------------------------------------------------------
-  constexpr node const& in(int j) const { return g_[operand(j)]; }
-  constexpr shape const& shape_in(int j) const { return g_.shape_of(operand(j)); }
+  constexpr node const& in(int j) const { return g_.nodes.items[g_.operand_pool.items[n_->operands + j]]; }
+  constexpr shape const& shape_in(int j) const { return g_.shapes.items[in(j).shape]; }
   constexpr bool is_value(int j) const { return in(j).kind == node_kind::value; }
   constexpr bool is_scalar_int(int j) const { return is_value(j) && in(j).shape == 0 && is_int(in(j).type); }
   constexpr bool same_shape(int a, int b) const { return a == b || g_.shapes.items[a] == g_.shapes.items[b]; }
