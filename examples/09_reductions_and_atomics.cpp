@@ -4,7 +4,7 @@
 
 using namespace kiln;
 
-// How many numbers fall into each of 64 equal parts of [-1, 1). Several elements of a tile may hit one counter, and so may
+// How many numbers fall into each of 64 equal parts of [-1, 1]. Several elements of a tile may hit one counter, and so may
 // several CTAs: atomic_add makes each addition whole. Integer sums do not depend on their order.
 template <int Block>
 inline constexpr auto histogram = kernel<"histogram", Block>([](context& k, ptr<const f32> x, ptr<i32> counts, val<i64> n) {
@@ -51,7 +51,7 @@ int main(int argc, char** argv) {
       ++runs;
     });
     std::vector<i64> want(64);
-    for (f32 v : a) ++want[static_cast<std::size_t>((v + 1.f) * 32.f)];
+    for (f32 v : a) ++want[std::min<std::size_t>(static_cast<std::size_t>((v + 1.f) * 32.f), 63)]; // 1 itself counts as the last part
     std::vector<i32> const got = counts.to_vector();
     double wrong = 0;
     for (std::size_t i = 0; i < 64; ++i) wrong += got[i] != static_cast<i32>(want[i] * runs);

@@ -109,7 +109,7 @@ double at(kiln::npy_array const& file, i64 row, i64 column) {
 
 // -- numbers -------------------------------------------------------------------------------------------------------------------
 
-/// Reproducible numbers in [-1, 1).
+/// Reproducible numbers in [-1, 1); an element type that cannot hold one just below 1 rounds it to 1.
 std::vector<double> random_numbers(i64 n, std::uint64_t seed);
 /// The same, rounded to an element type.
 template <class T>
