@@ -278,6 +278,21 @@ TEST(dot_match, leaves_a_valid_rest) {
   }
 }
 
+TEST(dot_recipe, takes_the_blocks_that_were_measured_to_be_best) {
+  auto g = product<f32, f32, 128, 128, 32, 1>.graph();
+  const auto d = match_dot_loop(g).found;
+  const auto facts = specialisation::generic(g);
+  const auto wide = choose_dot_recipe(g, d, facts, {512, 32, true, true, true, true});
+  EXPECT_EQ(wide.mr, 6);
+  EXPECT_EQ(wide.nr(), 64);
+  EXPECT_EQ(wide.group, 16);
+  EXPECT_EQ(wide.band, 4);
+  EXPECT_EQ(wide.k_block, 256);
+  const auto narrow = choose_dot_recipe(g, d, facts, {256, 16, true, true, false, false});
+  EXPECT_EQ(narrow.mr, 6);
+  EXPECT_EQ(narrow.nr(), 16);
+}
+
 TEST(dot_recipe, fits_registers_and_covers_the_tile) {
   auto g = product<f32, f32, 128, 128, 32, 1>.graph();
   auto d = match_dot_loop(g).found;

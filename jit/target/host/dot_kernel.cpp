@@ -102,6 +102,7 @@ private:
     if (d.columns == -2) return;
     auto* total = b.CreateMul(b.CreateMul(entry_.grid[0], entry_.grid[1]), entry_.grid[2]);
     columns_ = d.columns >= 0 ? scalars_.wide(d.columns, {}) : entry_.grid[0];
+    if (d.walked > 1) columns_ = b.CreateSDiv(columns_, number(d.walked));
     Value* usable = b.CreateICmpSGT(columns_, number(0));
     columns_ = b.CreateSelect(usable, columns_, number(1));
     rows_ = d.rows >= 0 ? scalars_.wide(d.rows, {}) : b.CreateUDiv(total, columns_);

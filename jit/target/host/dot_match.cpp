@@ -537,24 +537,27 @@ private:
       if (divisor == -2) return;
     }
     if (divisor < 0) return;
-    if (g[divisor].code == op::mul) { // columns * group: look for min(rows - first, group)
-      for (int side = 0; side < 2; ++side) {
-        const auto group = evaluate(g.operand(divisor, side), 0);
-        if (!group || group->leaf >= 0 || group->known < 1) continue;
-        for (int i = 0; i < d.loop; ++i) {
-          if (g[i].code != op::min || !is_scalar(g, i)) continue;
-          for (int j = 0; j < 2; ++j) {
-            const auto limit = evaluate(g.operand(i, j), 0);
-            const int height = g.operand(i, 1 - j);
-            if (!limit || limit->leaf >= 0 || limit->known != group->known || g[height].code != op::sub) continue;
-            const int rows = g.operand(height, 0), columns = g.operand(divisor, 1 - side);
-            if (depends_on_program(g, rows) || !is_index_arithmetic(g, rows, -1)) continue;
-            d.rows = rows, d.columns = columns, d.walked = group->known;
-            return;
-          }
-        }
+    // program_tile with a group: columns * group is what divides, and within a group tiles are numbered by a second
+    // division, by min(rows - first, group).
+    bool nested = false;
+    for (int i = 0; i < d.loop; ++i)
+      if ((g[i].code == op::rem || g[i].code == op::div) && is_scalar(g, i)) {
+        const int of = g.operand(i, 0);
+        nested |= g[of].code == op::rem && same(g, g.operand(of, 1), divisor) && depends_on_program(g, of);
+      }
+    for (int i = 0; i < d.loop && nested; ++i) {
+      if (g[i].code != op::min || !is_scalar(g, i)) continue;
+      for (int j = 0; j < 2; ++j) {
+        const auto group = evaluate(g.operand(i, j), 0);
+        const int height = g.operand(i, 1 - j);
+        if (!group || group->leaf >= 0 || group->known < 1 || g[height].code != op::sub) continue;
+        const int rows = g.operand(height, 0);
+        if (depends_on_program(g, rows) || !is_index_arithmetic(g, rows, -1)) continue;
+        d.rows = rows, d.columns = divisor, d.walked = group->known;
+        return;
       }
     }
+    if (nested) return; // an order of its own, which is left as it is
     d.columns = divisor;
   }
 

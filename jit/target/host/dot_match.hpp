@@ -43,9 +43,10 @@ struct dot_loop {
   dtype type{}, accumulator{};        ///< of the dot
   dot_source a, b;
   std::vector<int> bound_keys; ///< scalars that differ between CTAs and decide lo, hi or step
-  /// How program ids number the tiles of the output, as far as it is known; only speed depends on it. `columns`: the
-  /// number of tiles in a row, a node (-1: the extent of the grid's x axis; -2: nothing is known). `rows`: likewise (-1:
-  /// the grid's size by `columns`). `walked`: rows that are numbered together, column by column (program_tile's group).
+  /// How program ids number the tiles of the output, as far as it is known; only speed depends on it. `walked`:
+  /// rows that are numbered together, column by column (program_tile's group). `columns`: a node, the number of tiles in
+  /// that many rows (-1: the extent of the grid's x axis; -2: nothing is known). `rows`: a node, their number (-1: the
+  /// grid's size by `columns`).
   int columns = -2, rows = -1;
   std::int64_t walked = 1;
   std::vector<std::uint8_t> drop; ///< by node: belongs to the loop or only to what fills its buffers

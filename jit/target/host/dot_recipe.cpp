@@ -25,10 +25,11 @@ shape_of_kernel choose_kernel(int m, int n, int lanes, dot_cpu const& cpu) {
     for (int mr = 1; mr <= std::min(14, m); ++mr) {
       const int accumulators = mr * nv;
       if (accumulators + nv + spare > cpu.registers) break;
-      // Cycles per k: two fused multiply-adds, two loads a cycle; four cycles until a sum can be used again.
+      // Cycles per k: two fused multiply-adds, two loads a cycle; four cycles until a sum can be used again. The last term
+      // is what was measured beyond that: loads are not free even where they are not the bound.
       const auto cycles = [](int rows, int columns) {
         const double products = rows * columns / 2.0, loads = (rows + columns) / 2.0;
-        return std::max({products, loads, 4.0}) + 0.02 * (rows + columns);
+        return std::max({products, loads, 4.0}) + 0.25 * (rows + columns);
       };
       const int rows = m % mr, columns = vectors % nv;
       double cost = (m / mr) * (vectors / nv) * cycles(mr, nv);
