@@ -221,9 +221,12 @@ struct chooser {
     case op::scan: return scan_layout(sh, static_cast<int>(g.attribute(i, 1)), cta);
     case op::result: return known[static_cast<std::size_t>(first)];
     case op::gather:
-    case op::local_gather:
-      if (auto l = of_operand(g.operand(i, 1))) return l;
-      break;
+    case op::local_gather: { // the indices decide: the source may have another shape
+      int const index = g.operand(i, 1);
+      if (auto l = of_operand(index)) return l;
+      if (is_tile(g, index) && !placeless(index) && !force) return {};
+      return preferred(g[i].shape);
+    }
     case op::dot: return product_layout(sh, cta);
     case op::local_load: return preferred(g[i].shape);
     case op::local_store:

@@ -195,6 +195,7 @@ private:
     llvm::Instruction* marker;
   };
 
+  int current = -1; ///< the node that is being lowered, for messages
   int layout_id(linear_layout const& l);
   registers const* look_up(int node, int layout) const;
   void make_function();

@@ -7,6 +7,7 @@
 #include <kiln/layout/index_terms.hpp>
 #include <kiln/layout/shape_ops.hpp>
 #include <kiln/layout/shared_plan.hpp>
+#include <kiln/layout/text.hpp>
 #include <kiln/layout/vectorize.hpp>
 
 namespace kiln::jit::simt {
@@ -254,7 +255,8 @@ std::vector<Value*> lowerer::convert(std::vector<Value*> x, linear_layout const&
   for (Value*& v : x) v = to_bits(*this, v);
   int const elem = std::countr_zero(x[0]->getType()->getIntegerBitWidth()) - 3;
   auto const p = plan_conversion(from, to, elem);
-  if (!p) fail(-1, "internal: a layout does not hold what a conversion wants");
+  if (!p)
+    fail(-1, "internal: a layout does not hold what a conversion wants: " + to_string(from) + " to " + to_string(to));
   std::vector<Value*> y;
   bool const in_registers = p->kind == conversion_kind::none || p->kind == conversion_kind::registers;
   if (in_registers) {

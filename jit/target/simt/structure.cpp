@@ -136,6 +136,7 @@ void lowerer::make_function() {
 }
 
 void lowerer::debug_location(int node) {
+  current = node;
   if (!debug) return;
   llvm::DISubprogram* p = function->getSubprogram();
   if (node < 0 || g[node].line <= 0) {

@@ -13,6 +13,7 @@ using enum layout_dim;
 
 void lowerer::fail(int node, std::string const& text) const {
   std::string where;
+  if (node < 0) node = current;
   if (node >= 0 && g[node].line > 0) where = std::string(g.file(node)) + ":" + std::to_string(g[node].line) + ": ";
   throw compile_error(std::string(g.name.empty() ? mb.symbol : g.name), std::string(target.name()), "building IR",
                       where + text);
