@@ -3,7 +3,21 @@
 // whose extremes over the tile can be computed in front of the nest; what is not understood stays a mask.
 #include "writer.hpp"
 
+#include <unistd.h>
+
 namespace kiln::jit::host {
+
+// From here on a launch's output does not stay in the caches: half of the last level, but of a level that many cores
+// share no more than 16 times what one core has below it.
+std::int64_t writer::streaming_bytes() {
+  static const std::int64_t bytes = [] {
+    const long l3 = sysconf(_SC_LEVEL3_CACHE_SIZE), l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    std::int64_t share = l3 > 0 ? l3 / 2 : std::int64_t{16} << 20;
+    if (l2 > 0) share = std::min<std::int64_t>(share, 16 * l2);
+    return share;
+  }();
+  return bytes;
+}
 
 // x + y in i64; where it leaves the type t (in which it would wrap), `valid` becomes false.
 Value* writer::checked_add(Value* x, Value* y, dtype t, Value*& valid) {
@@ -153,6 +167,82 @@ Value* writer::conjunction(std::vector<Value*> const& all) {
   Value* r = nullptr;
   for (Value* v : all) r = and_of(r, v);
   return r ? r : b.getTrue();
+}
+
+// Whether a tile of integers or pointers is linear in its coordinates.
+bool writer::is_affine(int n) const {
+  const node& d = g[n];
+  if (g.shape_of(n).rank == 0 || d.code == op::constant || d.code == op::iota) return true;
+  if (plan_.kept[static_cast<std::size_t>(n)]) return false;
+  switch (d.code) {
+  case op::broadcast:
+  case op::cast:
+  case op::neg:
+  case op::multiple_of:
+  case op::max_contiguous: return is_affine(g.operand(n, 0));
+  case op::add:
+  case op::sub:
+  case op::ptr_add: return is_affine(g.operand(n, 0)) && is_affine(g.operand(n, 1));
+  case op::mul: {
+    auto uniform = [&](int x) {
+      while (g[x].code == op::broadcast) x = g.operand(x, 0);
+      return g.shape_of(x).rank == 0 || g[x].code == op::constant;
+    };
+    return (uniform(g.operand(n, 0)) && is_affine(g.operand(n, 1))) || (uniform(g.operand(n, 1)) && is_affine(g.operand(n, 0)));
+  }
+  default: return false;
+  }
+}
+
+// When the stores of the nest should go around the cache: they are whole aligned lines of an output that the kernel does
+// not read, and the launch writes more than the caches would keep. Null: never.
+Value* writer::streaming_condition(nest const& it) {
+  if (streaming_bytes() <= 0) return nullptr;
+  Value* ok = nullptr;
+  bool any = false;
+  for (const root& t : it.roots) {
+    if (t.what == role::var_set || t.what == role::local_store || t.what == role::keep) continue;
+    if (t.what != role::store) return nullptr;
+    any = true;
+    const int where = g.operand(t.node, 0);
+    const shape& s = g.shape_of(where);
+    const int parameter = memory_root(g, where), lane = it.lane_axis;
+    const std::int64_t size = bytes_of(g[where].type);
+    const std::int64_t line = size * lanes_for(it.bits, s.extent[lane]);
+    if (parameter < 0 || it.across >= 0 || line < 16 || s.extent[lane] * size % line != 0) return nullptr;
+    for (int i = 0; i < g.size(); ++i)
+      if ((g[i].code == op::load || g[i].code == op::async_load || g[i].code == op::atomic_rmw || g[i].code == op::atomic_cas) &&
+          memory_root(g, g.operand(i, 0)) == parameter)
+        return nullptr;
+    const bool region = g[where].kind == node_kind::region;
+    if (!region && !is_affine(where)) return nullptr;
+    // How much the launch writes there.
+    Value* written;
+    if (region) {
+      written = b.getInt64(static_cast<std::uint64_t>(size));
+      const int first = first_slot(g, parameter);
+      for (int d = 0; d < g.params[static_cast<std::size_t>(parameter)].rank; ++d) written = b.CreateMul(written, slot(first + 1 + d));
+    } else {
+      written = b.getInt64(static_cast<std::uint64_t>(size * s.elements()));
+      for (Value* extent : grid_) written = b.CreateMul(written, extent);
+    }
+    ok = and_of(ok, b.CreateICmpUGT(written, b.getInt64(static_cast<std::uint64_t>(streaming_bytes()))));
+    // Alignment of the first element of each row: address at the origin, and how far it moves along each axis.
+    const unsigned was = std::exchange(width_, 1u);
+    auto address_at = [&](int axis) {
+      coordinates x(static_cast<std::size_t>(s.rank), number(0));
+      if (axis >= 0) x[static_cast<std::size_t>(axis)] = number(1);
+      const guarded a = region ? pull_region(where, x) : guarded{pull_address(where, x), false, {}};
+      return b.CreatePtrToInt(pointer_of(a.where), b.getInt64Ty());
+    };
+    Value* origin = address_at(-1);
+    Value* stray = origin;
+    for (int d = 0; d < s.rank; ++d)
+      if (d != lane && s.extent[d] > 1) stray = b.CreateOr(stray, b.CreateSub(address_at(d), origin));
+    width_ = was;
+    ok = and_of(ok, b.CreateICmpEQ(b.CreateAnd(stray, b.getInt64(63)), b.getInt64(0)));
+  }
+  return any ? ok : nullptr;
 }
 
 // Every global access that the nest makes: (address or region, mask or -1).

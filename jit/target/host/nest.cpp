@@ -55,29 +55,43 @@ void writer::emit_nest(nest const& it) {
     begin_levels();
     for (const auto& [where, mask] : accesses) conditions_of(where, mask, conditions);
     Value* fast = conjunction(conditions);
-    auto* known = llvm::dyn_cast<llvm::ConstantInt>(fast);
-    if (known && known->isOne()) {
-      emit_loops(it, true);
-    } else if (known) {
-      assumed_.clear();
-      emit_loops(it, false);
-    } else {
-      auto* yes = llvm::BasicBlock::Create(c, "fast", function_);
-      auto* no = llvm::BasicBlock::Create(c, "masked", function_);
-      auto* join = llvm::BasicBlock::Create(c, "join");
-      b.CreateCondBr(fast, yes, no);
-      b.SetInsertPoint(yes);
+    // Versions: around the cache, plain, masked.
+    Value* stream = streaming_condition(it);
+    const bool always = llvm::isa<llvm::ConstantInt>(fast) && llvm::cast<llvm::ConstantInt>(fast)->isOne();
+    const bool never = llvm::isa<llvm::ConstantInt>(fast) && !always;
+    auto* join = llvm::BasicBlock::Create(c, "join");
+    auto version = [&](llvm::BasicBlock* at, bool is_fast, bool is_streaming) {
+      if (at) b.SetInsertPoint(at);
       begin_levels();
-      emit_loops(it, true);
+      streaming_ = is_streaming;
+      emit_loops(it, is_fast);
+      streaming_ = false;
       b.CreateBr(join);
-      assumed_.clear();
-      b.SetInsertPoint(no);
-      begin_levels();
-      emit_loops(it, false);
-      b.CreateBr(join);
-      join->insertInto(function_);
-      b.SetInsertPoint(join);
+    };
+    llvm::BasicBlock* masked = nullptr;
+    if (!always && !never) {
+      auto* plain = llvm::BasicBlock::Create(c, "fast", function_);
+      masked = llvm::BasicBlock::Create(c, "masked", function_);
+      b.CreateCondBr(fast, plain, masked);
+      b.SetInsertPoint(plain);
     }
+    if (!never) {
+      llvm::BasicBlock* plain = nullptr;
+      if (stream) {
+        auto* around = llvm::BasicBlock::Create(c, "around", function_);
+        plain = llvm::BasicBlock::Create(c, "plain", function_);
+        b.CreateCondBr(stream, around, plain);
+        version(around, true, true);
+        any_streaming_ = true;
+      }
+      version(plain, true, false);
+    }
+    if (!always) {
+      assumed_.clear();
+      version(masked, false, false);
+    }
+    join->insertInto(function_);
+    b.SetInsertPoint(join);
     assumed_.clear();
     end_levels();
   }

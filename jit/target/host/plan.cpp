@@ -561,7 +561,6 @@ private:
 
   void add_root(root t) {
     const reads r = reads_of(t);
-    check_reads(t, r);
     std::vector<write> writes;
     writes_of(t, writes);
     // A read of the root itself that its own write would overtake.
@@ -572,6 +571,7 @@ private:
     const bool own = t.what != role::keep && brings_own_loops(g, t.node);
     if (own) {
       flush();
+      check_reads(t, r);
       const int id = static_cast<int>(result_.nests.size());
       for (const seen& s : r.lazy) note_pull(s.node, id);
       nest it;
@@ -587,6 +587,7 @@ private:
     }
     const shape space = space_of(g, t);
     if (open_.any && !can_join(t, r, space, writes)) flush();
+    check_reads(t, r); // against what is written before this nest, which a flush has just decided
     pending& p = open_;
     if (!p.any) {
       p.any = true;

@@ -183,6 +183,9 @@ private:
   void conditions_of(int address_node, int mask_node, std::vector<Value*>& all);
   void collect_accesses(nest const& it, std::vector<std::pair<int, int>>& out);
   Value* conjunction(std::vector<Value*> const& all);
+  Value* streaming_condition(nest const& it);
+  bool is_affine(int n) const;
+  static std::int64_t streaming_bytes();
   Value* checked_add(Value* x, Value* y, dtype t, Value*& valid);
   Value* and_of(Value* x, Value* y) { return !x ? y : !y ? x : b.CreateAnd(x, y); }
 
