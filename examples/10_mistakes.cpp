@@ -3,6 +3,8 @@
 // Each mistake stands behind an #ifdef, with its message above it and the right program below it. The messages are kept true:
 // the tests compile this file once per mistake, with g++ and with clang++, and compare. See one yourself:
 //   g++ -std=c++20 -fsyntax-only -I include -I examples -DCASE_reassign examples/10_mistakes.cpp
+#include <kiln/kiln.hpp>
+
 #include "support/lesson.hpp"
 
 using namespace kiln;
@@ -150,12 +152,14 @@ int main(int argc, char** argv) {
     lesson::program p(argc, argv, "mistakes", {});
     device dev = p.device();
 
-    // case: argument
-    // expect-error: kiln[K-10] the buffer's element type differs from the ptr parameter's, or a const buffer is passed to a kernel that writes it
+    // A launch is checked like a call: number and types of its arguments.
+    //
+    // case: arguments
+    // expect-error: kiln[K-11] a launch needs one argument per kernel parameter (the context is not one)
     buffer<f16> half(dev, 64);
     buffer<f32> x(dev, lesson::random_values<f32>(64, 1)), y(dev, 64);
-#ifdef CASE_argument
-    narrow.launch(dev, grid(1), half, half); // expect-line
+#ifdef CASE_arguments
+    narrow.launch(dev, grid(1), x); // expect-line
 #else
     narrow.launch(dev, grid(1), x, half);
 #endif
