@@ -7,106 +7,13 @@
 
 namespace kiln::jit::host {
 
-int lane_axis_of(shape const& s) {
-  for (int i = s.rank - 1; i >= 0; --i)
-    if (s.extent[i] > 1) return i;
-  return s.rank - 1;
-}
-
-bool is_squeeze(shape const& from, shape const& to) {
-  int i = 0, j = 0;
-  for (;;) {
-    while (i < from.rank && from.extent[i] == 1) ++i;
-    while (j < to.rank && to.extent[j] == 1) ++j;
-    if (i == from.rank || j == to.rank) return i == from.rank && j == to.rank;
-    if (from.extent[i++] != to.extent[j++]) return false;
-  }
-}
-
-int compute_bits(dtype t) { return is_bool(t) ? 8 : is_float(t) ? std::max(32, bits_of(t)) : bits_of(t); }
-
-int memory_root(graph_view const& g, int n) {
-  for (;;) {
-    switch (g[n].code) {
-    case op::param: return static_cast<int>(g.attribute(n, 0));
-    case op::ptr_add:
-    case op::broadcast:
-    case op::array_data:
-    case op::region:
-    case op::multiple_of:
-    case op::max_contiguous: n = g.operand(n, 0); break;
-    default: return -1;
-    }
-  }
-}
-
-bool same_expression(graph_view const& g, int a, int b) {
-  if (a == b) return true;
-  if (a < 0 || b < 0) return false;
-  node const &x = g[a], &y = g[b];
-  if (x.code != y.code || x.type != y.type || x.kind != y.kind || x.operand_count != y.operand_count) return false;
-  if (!has(x.code, trait::pure) || x.code == op::result || x.code == op::combine_arg) return false;
-  if (!(g.shape_of(a) == g.shape_of(b))) return false;
-  if (!std::ranges::equal(g.attributes_of(a), g.attributes_of(b))) return false;
-  for (int i = 0; i < x.operand_count; ++i)
-    if (!same_expression(g, g.operand(a, i), g.operand(b, i))) return false;
-  return true;
-}
-
-std::int64_t dot_scratch_bytes(graph_view const& g, int n) {
-  const shape &a = g.shape_of(g.operand(n, 0)), &b = g.shape_of(g.operand(n, 1));
-  const std::int64_t size = bytes_of(g[n].type);
-  return (a.extent[0] * a_panel_stride(a.extent[1]) * size + 63) / 64 * 64 +
-         std::int64_t{b.extent[0]} * b.extent[1] * size;
-}
-
-std::int64_t plan::shared_scratch(std::int64_t bytes) {
-  arena_bytes = std::max(arena_bytes, scratch_at + (bytes + 127) / 64 * 64);
-  return scratch_at;
-}
-
 namespace {
-
-// Operations with several uses of their own loops; their results are always stored.
-bool brings_own_loops(graph_view const& g, int n) {
-  switch (g[n].code) {
-  case op::scan:
-  case op::join:
-  case op::dot:
-  case op::atomic_rmw:
-  case op::atomic_cas:
-  case op::local_scatter:
-  case op::device_print: return true;
-  case op::reduce: return g.attribute(n, 0) == static_cast<int>(reduce_op::custom);
-  default: return false;
-  }
-}
 
 bool is_reduction(op o) { return o == op::reduce || o == op::arg_reduce; }
 
 bool always_stored(graph_view const& g, int n) { return brings_own_loops(g, n) || is_reduction(g[n].code); }
 
 bool reads_memory(op o) { return o == op::load || o == op::var_get || o == op::local_load || o == op::local_gather; }
-
-int cost_of(op o, dtype t) {
-  switch (o) {
-  case op::exp:
-  case op::exp2:
-  case op::log:
-  case op::log2: return 14;
-  case op::sin:
-  case op::cos:
-  case op::tanh:
-  case op::erf: return 25;
-  case op::rsqrt: return 8;
-  case op::sqrt: return 5;
-  case op::div:
-  case op::rem: return is_int(t) ? 30 : 4;
-  case op::fma: return 1;
-  case op::cast: return 2;
-  default: return 1;
-  }
-}
 
 class planner {
 public:
@@ -296,8 +203,17 @@ private:
       }
       if (x.code == op::load && g.attribute(i, 2) != 0) forced_[at(i)] = 1; // volatile: exactly once
     }
-    for (int i = 0; i < n_; ++i)
+    // Long chains are cut: pulling is recursive, and a strip of hundreds of operations spills anyway.
+    std::vector<int> depth(size(), 0);
+    for (int i = 0; i < n_; ++i) {
       if (g[i].code == op::load && is_tile(g, i) && g.attribute(i, 2) != 0) forced_[at(i)] = 1;
+      if (combine_[at(i)] || !is_tile(g, i) || kept(i)) continue;
+      for (int x : g.operands(i))
+        if (x >= 0) depth[at(i)] = std::max(depth[at(i)], depth[at(x)] + 1);
+      if (depth[at(i)] <= 100 || g[i].kind != node_kind::value) continue;
+      forced_[at(i)] = 1;
+      depth[at(i)] = 0;
+    }
   }
 
   // -- what a root reads
@@ -629,6 +545,15 @@ private:
       done_.push_back({n, write::global, memory_root(g, g.operand(n, 0)), -1});
   }
 
+  void relieve(int n, int by, std::vector<char>& seen) {
+    for (int x : g.operands(n)) {
+      if (x < 0 || g.shape_of(x).rank == 0 || kept(x) || seen[at(x)]) continue;
+      seen[at(x)] = 1;
+      pulls_[at(x)] -= by;
+      relieve(x, by, seen);
+    }
+  }
+
   bool scan() {
     again_ = false;
     result_.steps.clear();
@@ -706,15 +631,19 @@ private:
     }
     flush();
     if (again_) return false;
-    // Recompute or store: the last one first, since storing it may leave nothing to recompute of those before.
+    // Recompute or store: the last one first, since storing it may leave nothing to recompute of those before. What it is
+    // made from is then pulled once for it instead of once for each of its uses; the next scan counts exactly.
+    bool settled = true;
     for (int i = n_ - 1; i >= 0; --i) {
       if (pulls_[at(i)] < 2 || g[i].kind != node_kind::value || kept(i) || is_free(i)) continue;
       const int extra = pulls_[at(i)] - 1;
-      if (extra * cost(i) > 4 + extra) {
-        forced_[at(i)] = 1;
-        return false;
-      }
+      if (extra * cost(i) <= 4 + extra) continue;
+      std::vector<char> seen(size());
+      relieve(i, extra, seen);
+      forced_[at(i)] = 1;
+      settled = false;
     }
+    if (!settled) return false;
     return true;
   }
 
@@ -776,7 +705,7 @@ private:
       }
     }
     set_lifetimes();
-    place();
+    place_slices(g, result_);
     // Panels of products.
     result_.scratch_at = result_.arena_bytes;
     for (int i = 0; i < n_; ++i)
@@ -856,37 +785,6 @@ private:
     }
   }
   void touch_buffer(int view, int step) { touch(g.buffers[at(g.buffer_of(view))].node, step); }
-
-  // First fit, the largest first. 64 bytes behind each slice may be read (never used) by wide loads.
-  void place() {
-    std::vector<int> order(result_.slices.size());
-    for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
-    std::ranges::sort(order, std::less<>{}, [&](int i) { return std::pair(-result_.slices[at(i)].bytes, i); });
-    std::vector<int> placed;
-    for (int i : order) {
-      slice& s = result_.slices[at(i)];
-      const std::int64_t align =
-          g[s.node].code == op::alloc
-              ? std::max<std::int64_t>(128, g.buffer(static_cast<int>(g.attribute(s.node, 0))).alignment)
-              : 64;
-      const std::int64_t need = s.bytes + 64;
-      std::vector<std::pair<std::int64_t, std::int64_t>> taken;
-      for (int j : placed) {
-        const slice& o = result_.slices[at(j)];
-        if (o.last < s.first || s.last < o.first) continue;
-        taken.emplace_back(o.offset, o.offset + o.bytes + 64);
-      }
-      std::ranges::sort(taken);
-      std::int64_t where = 0;
-      for (const auto& [from, to] : taken) {
-        if (where + need <= from) break;
-        where = std::max(where, (to + align - 1) / align * align);
-      }
-      s.offset = where;
-      result_.arena_bytes = std::max(result_.arena_bytes, (where + need + 63) / 64 * 64);
-      placed.push_back(i);
-    }
-  }
 
   graph_view const& g;
   int n_;

@@ -83,6 +83,9 @@ constexpr std::int64_t a_panel_stride(std::int64_t k) { return k + 16; }
 /// Scratch that the panels of a dot take.
 std::int64_t dot_scratch_bytes(graph_view const& g, int n);
 
+/// Gives every slice its offset: slices that are alive at the same step do not overlap.
+void place_slices(graph_view const& g, plan& p);
+
 /// Plans `g`. Requires a valid graph.
 plan make_plan(graph_view const& g);
 
@@ -98,6 +101,10 @@ bool same_expression(graph_view const& g, int a, int b);
 int lane_axis_of(shape const& s);
 /// Whether a reshape only adds or removes axes of extent 1.
 bool is_squeeze(shape const& from, shape const& to);
+/// Whether an operation is written with loops of its own instead of being part of a nest.
+bool brings_own_loops(graph_view const& g, int n);
+/// Cost of one element of an operation, in simple operations.
+int cost_of(op o, dtype t);
 /// Bits of the carrier in which values of a type are computed on.
 int compute_bits(dtype t);
 
