@@ -115,6 +115,21 @@ TEST(host_effects, ranges_of_ctas) {
       for (int x = 0; x < 2; ++x) EXPECT_EQ(p[static_cast<std::size_t>((z * 3 + y) * 2 + x)], 1000 + x + 10 * y + 100 * z);
 }
 
+// One lane of a constant mask, of a value that was narrowed: only that lane's bytes are written.
+TEST(host_effects, constant_masks) {
+  static constexpr auto narrow = kernel<"narrow">([](context& k, ptr<const i64> x, ptr<i32> y) {
+    auto i = k.arange<2>();
+    store(y + i, cast<i32>(load(x + i)), {.mask = k.arange<2>() < 1});
+  });
+  const host_kernel f(narrow.graph());
+  const std::int64_t x[2]{(std::int64_t{7} << 32) | 5, 9};
+  int y[3]{-1, -2, -3};
+  f.run({word(x), word(y)}, {1});
+  EXPECT_EQ(y[0], 5);
+  EXPECT_EQ(y[1], -2);
+  EXPECT_EQ(y[2], -3);
+}
+
 // Hundreds of unrolled steps: neither the planner nor the recursion of pulling grows out of hand.
 TEST(host_effects, long_kernels) {
   static constexpr auto chain = [](context& k, ptr<f32> p) {

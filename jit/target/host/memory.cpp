@@ -272,11 +272,44 @@ lanes writer::read_guarded(guarded const& a, dtype t, lanes const* other, bool i
   return from_memory(of(on(level,
                            [&]() -> Value* {
                              Value* no = to_memory(otherwise, t);
+                             if (auto* known = llvm::dyn_cast<llvm::Constant>(m)) return load_known(type, p, contiguous, align, known, no);
                              if (contiguous) return b.CreateMaskedLoad(type, p, align, m, no);
                              return b.CreateMaskedGather(type, p, align, m, no);
                            }),
                         level, true),
                      t);
+}
+
+namespace {
+
+// Lanes of a constant mask that are true; poison counts as false.
+bool lane_is_on(llvm::Constant* mask, unsigned i) {
+  auto* k = llvm::dyn_cast_or_null<llvm::ConstantInt>(mask->getAggregateElement(i));
+  return k && k->isOne();
+}
+
+} // namespace
+
+// Masks that are known are written out lane by lane. LLVM 22 turns a masked store of truncated lanes under a constant
+// mask with one lane on into a store of the wide element, which writes behind it.
+Value* writer::load_known(Type* type, Value* p, bool contiguous, llvm::Align align, llvm::Constant* mask, Value* otherwise) {
+  Value* r = otherwise;
+  Type* element = type->getScalarType();
+  for (unsigned i = 0; i < width_; ++i) {
+    if (!lane_is_on(mask, i)) continue;
+    Value* from = contiguous ? b.CreateConstGEP1_64(element, p, i) : b.CreateExtractElement(p, i);
+    r = b.CreateInsertElement(r, b.CreateAlignedLoad(element, from, align), i);
+  }
+  return r;
+}
+
+void writer::store_known(Value* v, Value* p, bool contiguous, llvm::Align align, llvm::Constant* mask) {
+  Type* element = v->getType()->getScalarType();
+  for (unsigned i = 0; i < width_; ++i) {
+    if (!lane_is_on(mask, i)) continue;
+    Value* to = contiguous ? b.CreateConstGEP1_64(element, p, i) : b.CreateExtractElement(p, i);
+    b.CreateAlignedStore(b.CreateExtractElement(v, i), to, align);
+  }
 }
 
 // Stores happen at the present place, never in front of a loop.
@@ -293,12 +326,16 @@ void writer::write(guarded const& a, dtype t, lanes const& value) {
   const bool contiguous = !a.where.offset.vector && a.where.offset.step == bytes_of(t);
   if (!contiguous) {
     Value* p = pointers_of(a.where);
-    b.CreateMaskedScatter(v, p, align, a.has_mask ? vector_of(a.mask, b.getInt1Ty()) : nullptr);
+    Value* m = a.has_mask ? vector_of(a.mask, b.getInt1Ty()) : nullptr;
+    if (auto* known = llvm::dyn_cast_or_null<llvm::Constant>(m)) store_known(v, p, false, align, known);
+    else b.CreateMaskedScatter(v, p, align, m);
     return;
   }
   Value* p = pointer_of(a.where);
   if (a.has_mask) {
-    b.CreateMaskedStore(v, p, align, vector_of(a.mask, b.getInt1Ty()));
+    Value* m = vector_of(a.mask, b.getInt1Ty());
+    if (auto* known = llvm::dyn_cast<llvm::Constant>(m)) store_known(v, p, true, align, known);
+    else b.CreateMaskedStore(v, p, align, m);
     return;
   }
   const auto bytes = static_cast<std::uint64_t>(bytes_of(t)) * width_;

@@ -162,6 +162,8 @@ private:
   lanes read(address const& a, dtype t, bool is_volatile = false, bool padded = false);
   lanes read_guarded(guarded const& a, dtype t, lanes const* other, bool is_volatile);
   void write(guarded const& a, dtype t, lanes const& value);
+  Value* load_known(Type* type, Value* p, bool contiguous, llvm::Align align, llvm::Constant* mask, Value* otherwise);
+  void store_known(Value* v, Value* p, bool contiguous, llvm::Align align, llvm::Constant* mask);
   lanes from_memory(lanes const& raw, dtype t);
   Value* to_memory(Value* v, dtype t) {
     return is_bool(t) ? b.CreateZExt(v, emit::emitter::shaped(b.getInt8Ty(), v->getType())) : v;
