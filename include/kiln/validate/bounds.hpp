@@ -126,18 +126,19 @@ public:
     flows_ = new bool[static_cast<unsigned>(n) + 1]{};
     for (int i = n - 1; i >= 0; --i) {
       node const& x = g[i];
-      if (x.code == op::ptr_add) flows_[g.operand(i, 1)] = true;
+      if (x.code == op::ptr_add) mark(g.operand(i, 1));
       if (x.code == op::region)
-        for (int j = 1; j < x.operand_count; ++j) flows_[g.operand(i, j)] = true;
+        for (int j = 1; j < x.operand_count; ++j) mark(g.operand(i, j));
       if (!flows_[i]) continue;
       switch (x.code) {
       case op::add: case op::sub: case op::mul: case op::neg: case op::shl: case op::min: case op::max: case op::join:
       case op::broadcast: case op::reshape: case op::trans: case op::split: case op::cast: case op::multiple_of: case op::max_contiguous:
         for (std::int32_t o : g.operands(i))
-          if (g[o].kind == node_kind::value && is_int(g[o].type)) flows_[o] = true;
+          if (g[o].kind == node_kind::value && is_int(g[o].type)) mark(o);
         break;
       case op::where:
-        flows_[g.operand(i, 1)] = flows_[g.operand(i, 2)] = true;
+        mark(g.operand(i, 1));
+        mark(g.operand(i, 2));
         break;
       default: break;
       }
@@ -153,6 +154,10 @@ public:
   }
 
 private:
+  // An absent operand is -1.
+  constexpr void mark(int node) {
+    if (node >= 0) flows_[node] = true;
+  }
   graph_view const& g_;
   ranges const& r_;
   bool* flows_ = nullptr;
