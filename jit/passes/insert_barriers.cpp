@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 namespace kiln::jit {
 
@@ -80,7 +81,7 @@ private:
       int const apart = (x.offset - earlier.shift - y.offset) % x.modulus;
       if (apart != 0) return false;
     }
-    auto const key = std::minmax(static_cast<std::size_t>(earlier.event), now);
+    std::pair<std::size_t, std::size_t> const key = std::minmax(static_cast<std::size_t>(earlier.event), now);
     auto const [at, fresh] = overlaps_.try_emplace(key, false);
     if (fresh) at->second = overlap(a.bytes, b.bytes);
     return at->second;

@@ -18,7 +18,9 @@ struct host_work {
   std::uint64_t const* slots = nullptr;
   std::uint32_t grid[3] = {1, 1, 1};
   std::int64_t arena_bytes = 0; ///< of one worker
-  std::int64_t group = 1;       ///< CTAs that are best run in one call; pieces of the grid are multiples of it
+  /// CTAs that are best run in one call: pieces of the grid are multiples of it, unless two of them a thread would be more
+  /// than the grid has.
+  std::int64_t group = 1;
   bool flush_denormals = false; ///< the kernel asked for it
   void* runtime = nullptr;      ///< for the hooks
   std::atomic<bool> const* stop = nullptr; ///< once true, pieces that have not begun are left out

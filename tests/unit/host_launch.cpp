@@ -43,7 +43,9 @@ struct recording {
     for (auto i = first; i < last; ++i) visits[static_cast<std::size_t>(i)]++;
     ++pieces;
     auto all = static_cast<std::int64_t>(visits.size());
-    if (first % group != 0 || (last % group != 0 && last != all)) pieces_ok = false;
+    // A launch too short for two groups a thread is cut finer, so that no thread idles.
+    bool whole_groups = thread_pool::shared().size() == 1 || all >= 2 * thread_pool::shared().size() * group;
+    if (whole_groups && (first % group != 0 || (last % group != 0 && last != all))) pieces_ok = false;
     std::lock_guard lock(guard);
     threads.insert(std::this_thread::get_id());
     arenas.insert(arena);
