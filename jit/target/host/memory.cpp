@@ -116,7 +116,7 @@ guarded writer::pull_region(int n, coordinates const& x) {
     Value *extent = slot(first + 1 + d), *stride = slot(first + 1 + rank + d);
     if (assumed && d == lane && s.extent[d] > 1 && !llvm::isa<llvm::ConstantInt>(stride)) stride = b.getInt64(1);
     if (auto* k = llvm::dyn_cast<llvm::ConstantInt>(stride)) {
-      r.where.offset = sum(r.where.offset, scaled(at, k->getSExtValue() * size, i64), i64);
+      r.where.offset = sum(r.where.offset, scaled(scaled(at, k->getSExtValue(), i64), size, i64), i64);
     } else {
       Value* bytes = on(0, [&] { return b.CreateMul(stride, b.getInt64(static_cast<std::uint64_t>(size))); });
       // start * stride is invariant; only the rest moves with the loops.

@@ -3,7 +3,22 @@
 
 #include <limits>
 
+#include <llvm/Support/MathExtras.h>
+
 namespace kiln::jit::host {
+
+namespace {
+
+// Lanes are sums modulo 2^64: a graph's own integers may be any, and wrap there as they do here.
+std::int64_t wrapping_add(std::int64_t a, std::int64_t b) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+}
+
+std::int64_t wrapping_mul(std::int64_t a, std::int64_t b) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+}
+
+}  // namespace
 
 // -- levels
 // ------------------------------------------------------------------------------------------------------------
@@ -120,14 +135,14 @@ lanes writer::sum(lanes const& x, lanes const& y, Type* t, bool negative) {
     bool merged = false;
     for (term& w : r.terms)
       if (w.index == u.index) {
-        w.scale += sign * u.scale;
+        w.scale = wrapping_add(w.scale, wrapping_mul(sign, u.scale));
         merged = true;
       }
-    if (!merged) r.terms.push_back({u.index, u.level, sign * u.scale});
+    if (!merged) r.terms.push_back({u.index, u.level, wrapping_mul(sign, u.scale)});
   }
   llvm::erase_if(r.terms, [](term const& w) { return w.scale == 0; });
-  r.add += sign * y.add;
-  r.step += sign * y.step;
+  r.add = wrapping_add(r.add, wrapping_mul(sign, y.add));
+  r.step = wrapping_add(r.step, wrapping_mul(sign, y.step));
   return r;
 }
 
@@ -139,9 +154,9 @@ lanes writer::scaled(lanes const& a, std::int64_t factor, Type* t) {
         t, llvm::APInt(t->getScalarSizeInBits(), static_cast<std::uint64_t>(factor), false, true));
     r.v = on(a.level, [&] { return b.CreateMul(a.v, a.vector && width_ > 1 ? b.CreateVectorSplat(width_, k) : k); });
   }
-  for (term& u : r.terms) u.scale *= factor;
-  r.add *= factor;
-  r.step *= factor;
+  for (term& u : r.terms) u.scale = wrapping_mul(u.scale, factor);
+  r.add = wrapping_mul(r.add, factor);
+  r.step = wrapping_mul(r.step, factor);
   if (factor == 0) r = number(0);
   return r;
 }
@@ -164,12 +179,18 @@ lanes writer::widened(lanes const& a, dtype from, bool assume_no_wrap) {
   bool fits = assume_no_wrap && bits >= 32;
   if (!a.v && !fits) {
     std::int64_t low = a.add, high = a.add;
-    auto grow = [&](std::int64_t x) { (x < 0 ? low : high) += x; };
-    grow(a.step * (static_cast<std::int64_t>(width_) - 1));
-    for (const term& u : a.terms) grow(u.scale * (levels_[static_cast<std::size_t>(u.level)].trip - 1));
+    bool exact = true;
+    auto grow = [&](std::int64_t scale, std::int64_t trip) {
+      std::int64_t x = 0;
+      exact = exact && !llvm::MulOverflow(scale, trip - 1, x);
+      std::int64_t& end = x < 0 ? low : high;
+      exact = exact && !llvm::AddOverflow(end, x, end);
+    };
+    grow(a.step, static_cast<std::int64_t>(width_));
+    for (const term& u : a.terms) grow(u.scale, levels_[static_cast<std::size_t>(u.level)].trip);
     const std::int64_t least = is_signed_from ? -(std::int64_t{1} << (bits - 1)) : 0;
     const std::int64_t most = (std::int64_t{1} << (is_signed_from ? bits - 1 : bits)) - 1;
-    fits = low >= least && high <= most;
+    fits = exact && low >= least && high <= most;
   }
   if (fits || (a.terms.empty() && a.add == 0 && a.step == 0)) {
     if (a.v) r.v = on(a.level, [&] { return extend(a.v); });
@@ -303,7 +324,7 @@ lanes writer::pull_fresh(int n, coordinates const& x, bool index) {
       return r;
     }
     if (r.v) r.v = on(r.level, [&] { return b.CreateIntCast(r.v, carrier(d.type), false); });
-    r.add += g.attribute(n, 1);
+    r.add = wrapping_add(r.add, g.attribute(n, 1));
     return r;
   }
   case op::broadcast: return pull(s, through_broadcast(g.shape_of(s), g.shape_of(n), x), index);
