@@ -1,0 +1,118 @@
+// Softmax and normalisations of rows, scans and searches along them.
+#include "harness.hpp"
+
+#include <algorithm>
+
+namespace kiln_bench {
+
+namespace {
+
+constexpr double one_rounding = 1.02 / 256; // of bf16, and something for f32
+
+/// The largest difference of some rows from `want`, in parts of one rounding and `floor`, which covers what cancels.
+template <class T, class Want>
+double rows_error(session& s, buffer<T>& x, buffer<T>& y, i64 rows, i64 columns, double floor, Want want) {
+  double worst = 0;
+  for (i64 r : {i64{0}, rows / 3, rows - 1}) {
+    auto const in = window(s, x, r * columns, columns), got = window(s, y, r * columns, columns);
+    std::vector<double> const right = want(in);
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      double const e = std::fabs(got[i] - right[i]) / (one_rounding * std::fabs(right[i]) + floor);
+      worst = e <= worst ? worst : e; // NaN stays
+    }
+  }
+  return worst;
+}
+
+std::vector<double> softmax_of(std::vector<double> const& x) {
+  double const top = *std::max_element(x.begin(), x.end());
+  double sum = 0;
+  for (double v : x) sum += std::exp(v - top);
+  std::vector<double> r;
+  for (double v : x) r.push_back(std::exp(v - top) / sum);
+  return r;
+}
+std::vector<double> rmsnorm_of(std::vector<double> const& x, std::vector<double> const& w) {
+  double sum = 0;
+  for (double v : x) sum += v * v;
+  std::vector<double> r;
+  for (std::size_t i = 0; i < x.size(); ++i)
+    r.push_back(x[i] / std::sqrt(sum / static_cast<double>(x.size()) + 1e-5) * w[i]);
+  return r;
+}
+std::vector<double> layernorm_of(std::vector<double> const& x, std::vector<double> const& w, std::vector<double> const& b) {
+  double mean = 0, variance = 0;
+  for (double v : x) mean += v / static_cast<double>(x.size());
+  for (double v : x) variance += (v - mean) * (v - mean) / static_cast<double>(x.size());
+  std::vector<double> r;
+  for (std::size_t i = 0; i < x.size(); ++i) r.push_back((x[i] - mean) / std::sqrt(variance + 1e-5) * w[i] + b[i]);
+  return r;
+}
+
+template <int Columns, auto const& Softmax, auto const& Rmsnorm, auto const& Layernorm>
+void one_width(session& s, i64 rows, double softmax_reach, double norm_reach) {
+  std::string const shape = "bf16 " + std::to_string(rows) + "x" + std::to_string(Columns);
+  if (!s.wants("softmax", shape) && !s.wants("rmsnorm", shape) && !s.wants("layernorm", shape)) return;
+  i64 const n = rows * Columns;
+  auto x = random_buffer<bf16>(s, n, 1), w = random_buffer<bf16>(s, Columns, 2), b = random_buffer<bf16>(s, Columns, 3);
+  buffer<bf16> y(s.on, n);
+  auto const weight = window(s, w, 0, Columns), bias = window(s, b, 0, Columns);
+  double const bytes = 4.0 * static_cast<double>(n);
+  if (s.wants("softmax", shape))
+    s.job({"softmax", shape, 0, bytes, "TB/s", softmax_reach}, [&] { Softmax.launch(s.on, grid(rows), x, y); },
+          [&] { return rows_error(s, x, y, rows, Columns, 1e-9, softmax_of); });
+  if (s.wants("rmsnorm", shape))
+    s.job({"rmsnorm", shape, 0, bytes, "TB/s", norm_reach}, [&] { Rmsnorm.launch(s.on, grid(rows), x, w, y, 1e-5f); },
+          [&] { return rows_error(s, x, y, rows, Columns, 1e-6, [&](auto const& v) { return rmsnorm_of(v, weight); }); });
+  if (s.wants("layernorm", shape))
+    s.job({"layernorm", shape, 0, bytes, "TB/s", norm_reach}, [&] { Layernorm.launch(s.on, grid(rows), x, w, b, y, 1e-5f); },
+          [&] { return rows_error(s, x, y, rows, Columns, 1e-5, [&](auto const& v) { return layernorm_of(v, weight, bias); }); });
+}
+
+} // namespace
+
+void row_jobs(session& s) {
+  one_width<1024, softmax<bf16, 1024, 2>, rmsnorm<bf16, 1024, 4>, layernorm<bf16, 1024, 4>>(s, 32768, 3.63, 3.62);
+  one_width<4096, softmax<bf16, 4096, 4>, rmsnorm<bf16, 4096, 8>, layernorm<bf16, 4096, 8>>(s, 16384, 3.80, 3.82);
+  one_width<8192, softmax<bf16, 8192, 16>, rmsnorm<bf16, 8192, 16>, layernorm<bf16, 8192, 16>>(s, 8192, 3.84, 3.80);
+  one_width<32768, softmax_twice<bf16, 32768, 16>, rmsnorm<bf16, 32768, 16>, layernorm<bf16, 32768, 16>>(s, 4096, 3.90, 3.90);
+
+  constexpr i64 side = 16384;
+  if (s.wants("row cumsum", "f32 16384x16384")) {
+    auto x = random_buffer<f32>(s, side * side, 1);
+    buffer<f32> y(s.on, side * side);
+    s.job({"row cumsum", "f32 16384x16384", 0, 8.0 * side * side, "TB/s", 4.08},
+          [&] { row_cumsum<f32, 16384, 8>.launch(s.on, grid(side), x, y); },
+          [&] {
+            double worst = 0;
+            for (i64 r : {i64{0}, side / 3, side - 1}) {
+              auto const in = window(s, x, r * side, side), got = window(s, y, r * side, side);
+              double sum = 0, size = 0;
+              for (std::size_t i = 0; i < in.size(); ++i) {
+                sum += in[i], size += std::fabs(in[i]);
+                double const e = std::fabs(got[i] - sum) / (size * 1e-5 + 1e-6);
+                worst = e <= worst ? worst : e;
+              }
+            }
+            return worst;
+          });
+  }
+  if (s.wants("argmax", "bf16 8192x32768")) {
+    constexpr i64 rows = 8192, columns = 32768;
+    auto x = random_buffer<bf16>(s, rows * columns, 1);
+    buffer<i32> index(s.on, rows);
+    s.job({"argmax", "bf16 8192x32768", 0, 2.0 * rows * columns, "TB/s", 4.15},
+          [&] { argmax_rows<bf16, columns, 32>.launch(s.on, grid(rows), x, index); },
+          [&] {
+            auto const got = index.to_vector();
+            double wrong = 0;
+            for (i64 r : {i64{0}, rows / 3, rows - 1}) {
+              auto const in = window(s, x, r * columns, columns);
+              wrong += got[static_cast<std::size_t>(r)] != std::max_element(in.begin(), in.end()) - in.begin();
+            }
+            return wrong * 2;
+          });
+  }
+}
+
+} // namespace kiln_bench

@@ -1,0 +1,60 @@
+// Transposition and matrix products.
+#include "harness.hpp"
+
+namespace kiln_bench {
+
+void tile_jobs(session& s) {
+  constexpr i64 side = 16384;
+  if (!s.wants("transpose", "f32 16384x16384")) return;
+  auto x = random_buffer<f32>(s, side * side, 1);
+  buffer<f32> y(s.on, side * side);
+  s.job({"transpose", "f32 16384x16384", 0, 8.0 * side * side, "TB/s", 4.08},
+        [&] { transpose<f32, 64, 8>.launch(s.on, grid(side / 64, side / 64), x.view(side, side), y.view(side, side)); },
+        [&] {
+          double wrong = 0;
+          for (i64 r : {i64{0}, side / 3, side - 1}) {
+            auto const row = window(s, y, r * side, side);
+            for (i64 c = 0; c < side; c += 257)
+              wrong += row[static_cast<std::size_t>(c)] != window(s, x, c * side + r, 1)[0];
+          }
+          return wrong * 2;
+        });
+}
+
+namespace {
+
+template <class T, auto const& Kernel, int BM, int BN>
+void product(session& s, char const* job, i64 m, i64 n, i64 k, double reach) {
+  std::string const shape = std::string(name_of(dtype_of<T>)) + " " + std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k);
+  if (!s.wants(job, shape)) return;
+  auto a = random_buffer<T>(s, m * k, 1), b = random_buffer<T>(s, n * k, 2);
+  buffer<T> c(s.on, m * n);
+  s.job({job, shape, 0, 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k), "TFLOP/s", reach},
+        [&] { Kernel.launch(s.on, grid(ceil_div(m, BM) * ceil_div(n, BN)), a.view(m, k), b.view(n, k), c.view(m, n)); },
+        [&] {
+          double worst = 0;
+          for (i64 i = 0; i < 40; ++i) {
+            i64 const r = (i * 997 + 5) % m, j = (i * 1913 + 3) % n;
+            auto const x = window(s, a, r * k, k), y = window(s, b, j * k, k);
+            double sum = 0, size = 0;
+            for (std::size_t q = 0; q < x.size(); ++q) sum += x[q] * y[q], size += std::fabs(x[q] * y[q]);
+            double const got = window(s, c, r * n + j, 1)[0];
+            double const allowed = 2.0 * static_cast<double>(k) * 0x1p-24 * size + std::fabs(sum) / (sizeof(T) == 2 ? 256 : 1e7) + 1e-6;
+            double const e = std::fabs(got - sum) / allowed;
+            worst = e <= worst ? worst : e;
+          }
+          return worst;
+        });
+}
+
+} // namespace
+
+void product_jobs(session& s) {
+  for (i64 n : {i64{4096}, i64{8192}}) {
+    double const reach = n == 8192 ? 350 : 0;
+    product<bf16, matmul<bf16, bf16, 128, 128, 32, 8>, 128, 128>(s, "product, plain dot", n, n, n, reach);
+    product<bf16, matmul_ring<bf16, bf16, 128, 128, 32, 4, 8>, 128, 128>(s, "product, ring", n, n, n, reach);
+  }
+}
+
+} // namespace kiln_bench
