@@ -22,7 +22,7 @@ namespace kiln {
 namespace {
 
 /// Counts changes of the code that lowerings write, so that entries of an older emitter are never used.
-constexpr int emitter_version = 1;
+constexpr int emitter_version = 2;
 
 detail::host_hooks hooks;
 
@@ -56,7 +56,8 @@ std::string symbol_of(graph_view const& g) {
 
 std::string text_of(jit::code_info const& i) {
   return std::to_string(i.arena_bytes) + " " + std::to_string(i.chunk) + " " + std::to_string(i.shared_bytes) + " " +
-         std::to_string(i.threads) + "\n" + i.notes;
+         std::to_string(i.threads) + " " + std::to_string(i.fault.size()) + " " + std::to_string(i.assembler_log.size()) + "\n" + i.fault +
+         i.assembler_log + i.notes;
 }
 bool parse_info(std::string_view text, jit::code_info& i) {
   auto number = [&](auto& to) {
@@ -65,8 +66,12 @@ bool parse_info(std::string_view text, jit::code_info& i) {
     text.remove_prefix(static_cast<std::size_t>(end - text.data()) + 1);
     return true;
   };
-  if (!number(i.arena_bytes) || !number(i.chunk) || !number(i.shared_bytes) || !number(i.threads)) return false;
-  i.notes = text;
+  std::size_t fault = 0, log = 0;
+  if (!number(i.arena_bytes) || !number(i.chunk) || !number(i.shared_bytes) || !number(i.threads) || !number(fault) || !number(log)) return false;
+  if (fault > text.size() || log > text.size() - fault) return false;
+  i.fault = text.substr(0, fault);
+  i.assembler_log = text.substr(fault, log);
+  i.notes = text.substr(fault + log);
   return true;
 }
 
@@ -96,6 +101,7 @@ void fill(jit::module_builder& m, graph_view const& prepared, specialisation con
     auto code = jit::lower_simt(prepared, facts, m.target, m);
     info.shared_bytes = code.shared_bytes;
     info.threads = static_cast<std::uint32_t>(code.num_threads);
+    info.fault = code.fault;
     for (std::string const& note : code.notes) info.notes += (info.notes.empty() ? "" : "\n") + note;
   }
 }
@@ -142,7 +148,7 @@ device_code get_code(code_request const& q) {
   std::string engine_key(key.bytes());
 
   jit::code_info info;
-  jit::request r{.target = q.target, .device = q.device, .symbol = symbol_of(q.graph), .key = engine_key, .build = {}, .codegen = {}, .cached = {}, .device_link = q.device_link, .store = {}};
+  jit::request r{.target = q.target, .device = q.device, .symbol = symbol_of(q.graph), .key = engine_key, .build = {}, .codegen = {}, .cached = {}, .device_link = {}, .store = {}};
   auto remember = [&] {
     std::lock_guard lock(infos().guard);
     infos().by_key[engine_key] = info;
@@ -163,6 +169,12 @@ device_code get_code(code_request const& q) {
     fill(m, prepared, q.facts, e.cpu(), info);
     remember();
   };
+  if (q.device_link)
+    r.device_link = [&](std::string_view ptx) {
+      std::string image = q.device_link(ptx, info.assembler_log);
+      remember();
+      return image;
+    };
   r.store = [&](jit::compiled const& c) {
     the_cache().put(key, std::to_string(static_cast<int>(c.kind())) + "\n" + text_of(info), c.image());
   };
@@ -181,6 +193,8 @@ device_code get_code(code_request const& q) {
   d.shared_bytes = info.shared_bytes;
   d.threads = info.threads;
   d.from_cache = code->from_cache();
+  d.fault = info.fault;
+  d.assembler_log = info.assembler_log;
   d.notes = info.notes;
   if (!code->notes().empty()) d.notes += (d.notes.empty() ? "" : "\n") + std::string(code->notes());
   d.owner = std::move(code);

@@ -18,6 +18,8 @@ struct code_info {
   std::int64_t chunk = 0;         ///< host: CTAs that are best run together; 0: no preference
   std::uint32_t shared_bytes = 0; ///< GPU: dynamic shared memory
   std::uint32_t threads = 0;      ///< GPU: of a CTA
+  std::string fault;              ///< GPU: see device_code
+  std::string assembler_log;      ///< NVIDIA: see device_code
   std::string notes;              ///< one remark a line
 };
 

@@ -349,6 +349,22 @@ public:
       detail::prepare(entry_, where, {arguments, static_cast<std::size_t>(count)});
     }
   }
+  /// What the code of such a launch takes of the device: registers, spills, shared memory, occupancy. Compiles it if it
+  /// is not there. Without arguments: of the code that was made last. Errors: those of `launch`; kiln::error without
+  /// arguments where nothing was compiled for the device.
+  template <class... A>
+  kernel_info info(stream const& where, A&&... a) const {
+    check();
+    constexpr int count = detail::parameters_of<decltype(&L::operator())>::count;
+    if constexpr (sizeof...(A) == 0 && count != 0) {
+      return detail::info(entry_, where.get_device());
+    } else {
+      static_assert(sizeof...(A) == count, "kiln[K-11] info takes one argument per kernel parameter, or none");
+      detail::argument arguments[count + 1];
+      detail::parameters_of<decltype(&L::operator())>::bind(arguments, entry_, a...);
+      return detail::info(entry_, where, {arguments, static_cast<std::size_t>(count)});
+    }
+  }
   /// The grid for a problem, by the function given to kernel<...>(lambda, grid_function).
   template <class... Sizes>
   static constexpr kiln::grid grid(Sizes... sizes) {

@@ -17,6 +17,7 @@
 #include <kiln/runtime/device.hpp>
 #include <kiln/runtime/stream.hpp>
 #include <kiln/runtime/array_view.hpp>
+#include <kiln/runtime/pinned.hpp>
 #include <kiln/runtime/buffer.hpp>
 #include <kiln/runtime/launch.hpp>
 #include <kiln/bind.hpp>

@@ -22,6 +22,8 @@ struct device_record {
   kiln::target arch;
   i64 memory_bytes = 0;
   int multiprocessors = 1;
+  int threads_per_multiprocessor = 0; // resident at most; 0: not known
+  i64 shared_bytes_per_cta = 0;       // at most; 0: not known
   i64 last_level_cache_bytes = 0;
   int driver_version = 0; // as the driver numbers it
 };
@@ -46,10 +48,17 @@ public:
   virtual void upload(void* target, void const* source, std::size_t bytes, void* stream) = 0;
   /// Device to host; waits.
   virtual void download(void* target, void const* source, std::size_t bytes, void* stream) = 0;
+  /// The same without waiting, from and to pinned memory.
+  virtual void start_upload(void* target, void const* source, std::size_t bytes, void* stream) = 0;
+  virtual void start_download(void* target, void const* source, std::size_t bytes, void* stream) = 0;
   /// Within the device.
   virtual void copy(void* target, void const* source, std::size_t bytes, void* stream) = 0;
   /// `count` copies of the low `pattern_bytes` (1, 2, 4 or 8) of `pattern`.
   virtual void fill(void* target, u64 pattern, int pattern_bytes, std::size_t count, void* stream) = 0;
+
+  /// Host memory that the device reads and writes directly. Errors: kiln::error with the size.
+  virtual void* allocate_pinned(std::size_t bytes) = 0;
+  virtual void release_pinned(void* memory) noexcept = 0;
 
   virtual void* create_stream() = 0;
   virtual void destroy_stream(void* stream) noexcept = 0;
@@ -62,6 +71,11 @@ public:
   virtual bool event_done(void* event) = 0;
   virtual void synchronize_event(void* event) = 0;
   virtual double seconds_between(void* begin, void* end) = 0;
+
+  /// Whether the program is recording this stream into a graph of its own.
+  virtual bool is_capturing(void*) { return false; }
+  /// Throws what kernels on this stream left behind, such as a failed device_assert. After `synchronize`.
+  virtual void throw_kernel_failure(void*) {}
 
 private:
   device_record record_;

@@ -44,6 +44,14 @@ void raw_buffer::download(void* target, i64 bytes) const {
   stream_->throw_failure();
 }
 
+void raw_buffer::start_upload(void const* source) {
+  if (bytes_ > 0) stream_->owner->start_upload(data_, source, static_cast<std::size_t>(bytes_), stream_->native);
+}
+
+void raw_buffer::start_download(void* target) const {
+  if (bytes_ > 0) stream_->owner->start_download(target, data_, static_cast<std::size_t>(bytes_), stream_->native);
+}
+
 void raw_buffer::fill(u64 pattern, int pattern_bytes) {
   if (bytes_ > 0)
     stream_->owner->fill(data_, pattern, pattern_bytes, static_cast<std::size_t>(bytes_ / pattern_bytes),
@@ -76,6 +84,24 @@ void raw_buffer::copy(raw_buffer const& source) {
     from.owner->download(staging.data(), source.data_, size, from.native);
     to.owner->upload(data_, staging.data(), size, to.native);
   }
+}
+
+raw_pinned::raw_pinned(device const& where, i64 count, i64 element_bytes) : owner_(&where.get_backend()) {
+  i64 bytes;
+  if (count < 0 || __builtin_mul_overflow(count, element_bytes, &bytes))
+    throw error("pinned: " + std::to_string(count) + " elements of " + std::to_string(element_bytes) + " bytes cannot be had");
+  if (bytes > 0) {
+    try {
+      data_ = owner_->allocate_pinned(static_cast<std::size_t>(bytes));
+    } catch (std::bad_alloc const&) {
+      throw error("pinned: out of memory for " + std::to_string(bytes) + " bytes");
+    }
+  }
+  bytes_ = bytes;
+}
+
+raw_pinned::~raw_pinned() {
+  if (data_ != nullptr) owner_->release_pinned(data_);
 }
 
 void fail_copy(char const* call, i64 have, i64 want) {

@@ -21,7 +21,8 @@ struct code_request {
   kiln::target target;
   std::string device; ///< "host", "cuda:0"; code is kept apart per device
   /// CUDA: PTX to the device's machine code, which is what the cache keeps. Absent: PTX is the result.
-  std::function<std::string(std::string_view ptx)> device_link;
+  /// `log` receives the assembler's words.
+  std::function<std::string(std::string_view ptx, std::string& log)> device_link;
 };
 
 /// A host kernel's entry: runs the CTAs with linear index [first, last), x fastest. `runtime` is handed to the hooks.
@@ -38,9 +39,11 @@ struct device_code {
   std::int64_t chunk = 0;         ///< host: CTAs that are best run together; 0: no preference
   std::uint32_t shared_bytes = 0; ///< GPU: dynamic shared memory
   std::uint32_t threads = 0;      ///< GPU: of a CTA
+  std::string fault;              ///< GPU: variable of four u32 that a failed device_assert writes (simt/lower.hpp); may be empty
   bool from_cache = false;
   double milliseconds = 0; ///< of this compile
-  std::string notes;       ///< what compiler and assembler had to say, one remark a line
+  std::string notes;       ///< what the compiler had to say, one remark a line
+  std::string assembler_log; ///< of NVIDIA's assembler; kept with a cached image, too
 };
 
 /// Compiles, or finds in memory or on disk. Any thread, at once; equal requests share one compile.

@@ -84,6 +84,10 @@ gpu_entry open_device(gpu_driver const& driver, int ordinal) {
   driver.driver_version(&record.driver_version);
   record.multiprocessors = attribute_of(driver, cuda ? gpu::cuda_multiprocessors : gpu::hip_multiprocessors, device);
   record.last_level_cache_bytes = attribute_of(driver, cuda ? gpu::cuda_l2_bytes : gpu::hip_l2_bytes, device);
+  if (cuda) {
+    record.threads_per_multiprocessor = attribute_of(driver, gpu::cuda_max_threads_per_multiprocessor, device);
+    record.shared_bytes_per_cta = attribute_of(driver, gpu::cuda_max_shared_per_cta, device);
+  }
   target const* arch = cuda ? cuda_target(attribute_of(driver, gpu::cuda_major, device),
                                           attribute_of(driver, gpu::cuda_minor, device), why)
                             : hip_target(hip_architecture(driver, device), why);

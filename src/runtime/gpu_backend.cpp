@@ -6,56 +6,11 @@
 #include <new>
 
 #include "kiln/runtime/error.hpp"
+#include "src/runtime/gpu_scope.hpp"
 
 namespace kiln::detail {
 
-// CUDA has a stack of contexts per thread, HIP a current device. Either way the caller finds its own again.
-class gpu_backend::current {
-public:
-  explicit current(gpu_backend& b) : driver_(b.driver_) {
-    if (driver_.kind == device_kind::cuda) {
-      void* wanted = b.context();
-      void* now = nullptr;
-      driver_.check(driver_.context_current(&now), "cuCtxGetCurrent");
-      if (now == wanted) return;
-      driver_.check(driver_.context_push(wanted), "cuCtxPushCurrent");
-      pushed_ = true;
-    } else {
-      int now = -1;
-      driver_.check(driver_.current_device(&now), "hipGetDevice");
-      if (now == b.device_) return;
-      driver_.check(driver_.set_device(b.device_), "hipSetDevice");
-      previous_ = now;
-    }
-  }
-  current(current const&) = delete;
-  current& operator=(current const&) = delete;
-  ~current() {
-    void* ignored = nullptr;
-    if (pushed_) driver_.context_pop(&ignored);
-    if (previous_ >= 0) driver_.set_device(previous_);
-  }
-
-private:
-  gpu_driver const& driver_;
-  bool pushed_ = false;
-  int previous_ = -1;
-};
-
 namespace {
-
-// Some driver calls would spoil a capture in another thread's mode; kiln's own are harmless to it.
-class relaxed_capture {
-public:
-  explicit relaxed_capture(gpu_driver const& driver) : driver_(driver) { driver_.exchange_capture_mode(&mode_); }
-  relaxed_capture(relaxed_capture const&) = delete;
-  relaxed_capture& operator=(relaxed_capture const&) = delete;
-  ~relaxed_capture() { driver_.exchange_capture_mode(&mode_); }
-
-private:
-  gpu_driver const& driver_;
-  int mode_ = gpu::capture_relaxed;
-};
 
 // Options of the JIT are two parallel arrays; values are integers or pointers in a void*.
 struct jit_options {
@@ -86,6 +41,9 @@ gpu_backend::gpu_backend(gpu_driver const& driver, device_record record, int dev
   int supported = 0;
   int attribute = driver.kind == device_kind::cuda ? gpu::cuda_pools_supported : gpu::hip_pools_supported;
   if (driver.device_attribute(&supported, attribute, device) == 0) pools_supported_ = supported != 0;
+  int pageable = 0;
+  if (driver.kind == device_kind::cuda && driver.device_attribute(&pageable, gpu::cuda_pageable_access, device) == 0)
+    reads_host_memory_ = pageable != 0;
 }
 
 void* gpu_backend::context() {
@@ -112,7 +70,9 @@ void* gpu_backend::pool() {
 }
 
 void* gpu_backend::allocate(std::size_t bytes, void* stream) {
-  current here(*this);
+  current_context here(*this);
+  refuse_capture(stream, "buffer", "allocate before the capture begins");
+  release_deferred(stream, false);
   void* memory = nullptr;
   int code =
       pools_supported_ ? driver_.allocate_from_pool(&memory, bytes, pool(), stream) : driver_.allocate(&memory, bytes);
@@ -123,7 +83,15 @@ void* gpu_backend::allocate(std::size_t bytes, void* stream) {
 
 void gpu_backend::release(void* memory, std::size_t, void* stream) noexcept {
   try {
-    current here(*this);
+    current_context here(*this);
+    release_deferred(stream, false);
+    good_pointers_[slot_of(reinterpret_cast<std::uintptr_t>(memory))].store(0, std::memory_order_relaxed);
+    if (is_capturing(stream)) { // the graph would keep a node that frees it, or the capture would fail
+      std::lock_guard lock(deferred_guard_);
+      deferred_.push_back({memory, stream});
+      ++deferred_count_;
+      return;
+    }
     // A failure means that the context is dead or gone; its memory went with it.
     if (pools_supported_) driver_.free_async(memory, stream);
     else driver_.free(memory); // waits for the device, which is what stream order asks for at least
@@ -131,29 +99,38 @@ void gpu_backend::release(void* memory, std::size_t, void* stream) noexcept {
 }
 
 void gpu_backend::upload(void* target, void const* source, std::size_t bytes, void* stream) {
-  current here(*this);
+  current_context here(*this);
+  refuse_capture(stream, "copy from host memory", "the graph would read the source again whenever it runs; copy before the capture begins");
   driver_.check(driver_.copy_in(target, source, bytes, stream), "cuMemcpyHtoDAsync");
-  // Pageable memory was staged by the driver before it returned (CUDA); pinned memory is read later.
-  int type = 0;
-  bool pinned =
-      driver_.pointer_attribute(&type, gpu::pointer_memory_type, source) == 0 && type == gpu::memory_type_host;
-  if (pinned || driver_.kind == device_kind::hip)
+  // Pageable memory was staged by the driver before it returned (CUDA); what the driver knows is read later.
+  if (driver_.kind == device_kind::hip || place_of(source).known)
     driver_.check(driver_.stream_synchronize(stream), "cuStreamSynchronize");
 }
 
 void gpu_backend::download(void* target, void const* source, std::size_t bytes, void* stream) {
-  current here(*this);
+  current_context here(*this);
+  refuse_capture(stream, "copy to host memory", "it waits for the stream; copy after the graph has run");
   driver_.check(driver_.copy_out(target, source, bytes, stream), "cuMemcpyDtoHAsync");
   driver_.check(driver_.stream_synchronize(stream), "cuStreamSynchronize");
 }
 
+void gpu_backend::start_upload(void* target, void const* source, std::size_t bytes, void* stream) {
+  current_context here(*this);
+  driver_.check(driver_.copy_in(target, source, bytes, stream), "cuMemcpyHtoDAsync");
+}
+
+void gpu_backend::start_download(void* target, void const* source, std::size_t bytes, void* stream) {
+  current_context here(*this);
+  driver_.check(driver_.copy_out(target, source, bytes, stream), "cuMemcpyDtoHAsync");
+}
+
 void gpu_backend::copy(void* target, void const* source, std::size_t bytes, void* stream) {
-  current here(*this);
+  current_context here(*this);
   driver_.check(driver_.copy_within(target, source, bytes, stream), "cuMemcpyDtoDAsync");
 }
 
 void gpu_backend::fill(void* target, u64 pattern, int pattern_bytes, std::size_t count, void* stream) {
-  current here(*this);
+  current_context here(*this);
   switch (pattern_bytes) {
   case 1:
     return driver_.check(driver_.set_8(target, static_cast<unsigned char>(pattern), count, stream), "cuMemsetD8Async");
@@ -173,8 +150,46 @@ void gpu_backend::fill(void* target, u64 pattern, int pattern_bytes, std::size_t
     copy(bytes + done, bytes, std::min(done, total - done), stream);
 }
 
+void* gpu_backend::allocate_pinned(std::size_t bytes) {
+  current_context here(*this);
+  relaxed_capture allow(driver_);
+  void* memory = nullptr;
+  int code = driver_.allocate_host(&memory, bytes, gpu::host_portable);
+  if (code == gpu::out_of_memory) throw std::bad_alloc();
+  driver_.check(code, driver_.kind == device_kind::cuda ? "cuMemHostAlloc" : "hipHostMalloc");
+  return memory;
+}
+
+void gpu_backend::release_pinned(void* memory) noexcept {
+  try {
+    current_context here(*this);
+    relaxed_capture allow(driver_);
+    driver_.free_host(memory);
+  } catch (error const&) {}
+}
+
+// Calls that a capture does not survive are refused before the driver sees them.
+void gpu_backend::refuse_capture(void* stream, char const* call, char const* instead) {
+  if (is_capturing(stream))
+    throw error(std::string(call) + ": " +
+                (stream == nullptr ? "the default stream cannot be used while a capture runs" : "the stream is being captured into a graph") +
+                "; " + instead);
+}
+
+void gpu_backend::release_deferred(void* stream, bool stream_ends) {
+  if (deferred_count_.load(std::memory_order_relaxed) == 0 || (!stream_ends && is_capturing(stream))) return;
+  std::lock_guard lock(deferred_guard_);
+  std::erase_if(deferred_, [&](deferred const& d) {
+    if (d.stream != stream) return false;
+    if (pools_supported_) driver_.free_async(d.memory, stream);
+    else driver_.free(d.memory);
+    --deferred_count_;
+    return true;
+  });
+}
+
 void* gpu_backend::create_stream() {
-  current here(*this);
+  current_context here(*this);
   void* stream = nullptr;
   driver_.check(driver_.stream_create(&stream, gpu::stream_non_blocking), "cuStreamCreate");
   return stream;
@@ -182,18 +197,25 @@ void* gpu_backend::create_stream() {
 
 void gpu_backend::destroy_stream(void* stream) noexcept {
   try {
-    current here(*this);
+    current_context here(*this);
+    release_deferred(stream, true);
+    if (watched_count_.load(std::memory_order_relaxed) > 0) {
+      std::lock_guard lock(watched_guard_);
+      for (watched& w : watched_)
+        if (w.stream == stream) w.any_stream = true;
+    }
     driver_.stream_destroy(stream);
   } catch (error const&) {}
 }
 
 void gpu_backend::synchronize(void* stream) {
-  current here(*this);
+  current_context here(*this);
+  refuse_capture(stream, "stream::synchronize", "nothing runs before the graph does; wait after it was launched");
   driver_.check(driver_.stream_synchronize(stream), "cuStreamSynchronize");
 }
 
 void* gpu_backend::create_event() {
-  current here(*this);
+  current_context here(*this);
   void* event = nullptr;
   driver_.check(driver_.event_create(&event, 0), "cuEventCreate");
   return event;
@@ -201,23 +223,23 @@ void* gpu_backend::create_event() {
 
 void gpu_backend::destroy_event(void* event) noexcept {
   try {
-    current here(*this);
+    current_context here(*this);
     driver_.event_destroy(event);
   } catch (error const&) {}
 }
 
 void gpu_backend::record_event(void* event, void* stream) {
-  current here(*this);
+  current_context here(*this);
   driver_.check(driver_.event_record(event, stream), "cuEventRecord");
 }
 
 void gpu_backend::wait_event(void* stream, void* event) {
-  current here(*this);
+  current_context here(*this);
   driver_.check(driver_.stream_wait_event(stream, event, 0), "cuStreamWaitEvent");
 }
 
 bool gpu_backend::event_done(void* event) {
-  current here(*this);
+  current_context here(*this);
   int code = driver_.event_query(event);
   if (code == gpu::not_ready) return false;
   driver_.check(code, "cuEventQuery");
@@ -225,19 +247,19 @@ bool gpu_backend::event_done(void* event) {
 }
 
 void gpu_backend::synchronize_event(void* event) {
-  current here(*this);
+  current_context here(*this);
   driver_.check(driver_.event_synchronize(event), "cuEventSynchronize");
 }
 
 double gpu_backend::seconds_between(void* begin, void* end) {
-  current here(*this);
+  current_context here(*this);
   float milliseconds = 0;
   driver_.check(driver_.event_elapsed(&milliseconds, begin, end), "cuEventElapsedTime");
   return static_cast<double>(milliseconds) * 1e-3;
 }
 
 void* gpu_backend::load_module(std::span<std::byte const> image) {
-  current here(*this);
+  current_context here(*this);
   relaxed_capture allow(driver_);
   void* module = nullptr;
   if (driver_.kind == device_kind::hip) {
@@ -258,14 +280,14 @@ void* gpu_backend::load_module(std::span<std::byte const> image) {
 
 void gpu_backend::unload_module(void* module) noexcept {
   try {
-    current here(*this);
+    current_context here(*this);
     relaxed_capture allow(driver_);
     driver_.module_unload(module);
   } catch (error const&) {}
 }
 
 void* gpu_backend::find_function(void* module, std::string const& name) {
-  current here(*this);
+  current_context here(*this);
   relaxed_capture allow(driver_);
   void* function = nullptr;
   driver_.check(driver_.module_function(&function, module, name.c_str()),
@@ -273,35 +295,44 @@ void* gpu_backend::find_function(void* module, std::string const& name) {
   return function;
 }
 
+void* gpu_backend::find_global(void* module, std::string const& name) {
+  current_context here(*this);
+  relaxed_capture allow(driver_);
+  void* address = nullptr;
+  std::size_t bytes = 0;
+  driver_.check(driver_.module_global(&address, &bytes, module, name.c_str()), ("cuModuleGetGlobal(" + name + ")").c_str());
+  return address;
+}
+
 gpu_function_info gpu_backend::describe(void* function) {
-  current here(*this);
+  current_context here(*this);
   auto get = [&](int attribute) {
     int value = 0;
     driver_.check(driver_.function_attribute(&value, attribute, function), "cuFuncGetAttribute");
     return value;
   };
   return {.registers = get(gpu::function_registers),
-          .spill_bytes = get(gpu::function_local_bytes),
+          .local_bytes = get(gpu::function_local_bytes),
           .static_shared_bytes = get(gpu::function_static_shared),
           .max_threads = get(gpu::function_max_threads)};
 }
 
 void gpu_backend::allow_shared(void* function, unsigned bytes) {
   if (driver_.function_set_attribute == nullptr) return; // HIP has no such limit
-  current here(*this);
+  current_context here(*this);
   driver_.check(driver_.function_set_attribute(function, gpu::function_max_dynamic_shared, static_cast<int>(bytes)),
                 "cuFuncSetAttribute(MAX_DYNAMIC_SHARED_SIZE_BYTES)");
 }
 
 void gpu_backend::allow_large_clusters(void* function) {
   if (driver_.function_set_attribute == nullptr) return;
-  current here(*this);
+  current_context here(*this);
   driver_.check(driver_.function_set_attribute(function, gpu::function_non_portable_cluster, 1),
                 "cuFuncSetAttribute(NON_PORTABLE_CLUSTER_SIZE_ALLOWED)");
 }
 
 int gpu_backend::occupancy(void* function, int threads, unsigned shared_bytes) {
-  current here(*this);
+  current_context here(*this);
   int blocks = 0;
   driver_.check(driver_.occupancy(&blocks, function, threads, shared_bytes),
                 "cuOccupancyMaxActiveBlocksPerMultiprocessor");
@@ -310,17 +341,21 @@ int gpu_backend::occupancy(void* function, int threads, unsigned shared_bytes) {
 
 void gpu_backend::launch(void* function, gpu_launch const& shape, void const* arguments, std::size_t argument_bytes,
                          void* stream) {
-  current here(*this);
+  current_context here(*this);
   // The buffer goes in as marker, value, marker, value, end; the end is 0 for CUDA and 3 for HIP.
   auto marker = [](std::uintptr_t value) { return reinterpret_cast<void*>(value); };
   void* extra[] = {marker(1), const_cast<void*>(arguments), marker(2), &argument_bytes,
                    marker(driver_.kind == device_kind::cuda ? 0 : 3)};
   void** buffer = argument_bytes > 0 ? extra : nullptr;
   auto const& c = shape.cluster;
+  auto check = [&](int code, char const* call) {
+    if (code != 0)
+      driver_.fail(code, (shape.kernel.empty() ? call : "kernel '" + std::string(shape.kernel) + "': " + call).c_str());
+  };
   if (c[0] == 1 && c[1] == 1 && c[2] == 1)
-    return driver_.check(driver_.launch(function, shape.grid[0], shape.grid[1], shape.grid[2], shape.threads, 1, 1,
-                                        shape.shared_bytes, stream, nullptr, buffer),
-                         driver_.kind == device_kind::cuda ? "cuLaunchKernel" : "hipModuleLaunchKernel");
+    return check(driver_.launch(function, shape.grid[0], shape.grid[1], shape.grid[2], shape.threads, 1, 1,
+                                shape.shared_bytes, stream, nullptr, buffer),
+                 driver_.kind == device_kind::cuda ? "cuLaunchKernel" : "hipModuleLaunchKernel");
   if (driver_.launch_with_attributes == nullptr) throw error("clusters of CTAs do not exist on " + record().name);
   gpu_launch_attribute cluster;
   cluster.id = gpu::launch_cluster_dimension;
@@ -333,20 +368,22 @@ void gpu_backend::launch(void* function, gpu_launch const& shape, void const* ar
   config.stream = stream;
   config.attributes = &cluster;
   config.attribute_count = 1;
-  driver_.check(driver_.launch_with_attributes(&config, function, nullptr, buffer), "cuLaunchKernelEx");
+  check(driver_.launch_with_attributes(&config, function, nullptr, buffer), "cuLaunchKernelEx");
 }
 
 bool gpu_backend::is_capturing(void* stream) {
-  current here(*this);
+  current_context here(*this);
   int status = 0;
-  driver_.check(driver_.stream_is_capturing(stream, &status), "cuStreamIsCapturing");
+  int code = driver_.stream_is_capturing(stream, &status);
+  if (code == gpu::capture_implicit) return true;
+  driver_.check(code, driver_.kind == device_kind::cuda ? "cuStreamIsCapturing" : "hipStreamIsCapturing");
   return status != 0;
 }
 
 gpu_backend::linked gpu_backend::link_ptx(std::string_view ptx, bool line_info) {
   if (driver_.link_create == nullptr)
     throw error("link_ptx: HIP has no PTX; AMD code objects are linked by the compiler");
-  current here(*this);
+  current_context here(*this);
   relaxed_capture allow(driver_);
   std::string errors(32768, '\0'), notes(32768, '\0');
   jit_options options;
@@ -378,20 +415,6 @@ gpu_backend::linked gpu_backend::link_ptx(std::string_view ptx, bool line_info) 
   }
   auto* first = static_cast<std::byte const*>(image);
   return {{first, first + bytes}, trimmed(std::move(notes))};
-}
-
-gpu_backend::pointer_place gpu_backend::place_of(void const* pointer) {
-  current here(*this);
-  pointer_place place;
-  int type = 0;
-  // The driver answers "invalid value" for memory that it has never seen.
-  if (driver_.pointer_attribute(&type, gpu::pointer_memory_type, pointer) != 0 || type == 0) return place;
-  place.known = true;
-  place.on_device = type == gpu::memory_type_device;
-  driver_.pointer_attribute(&place.device, gpu::pointer_device_ordinal, pointer);
-  driver_.pointer_attribute(&place.start, gpu::pointer_range_start, pointer);
-  driver_.pointer_attribute(&place.bytes, gpu::pointer_range_bytes, pointer);
-  return place;
 }
 
 } // namespace kiln::detail

@@ -63,6 +63,12 @@ public:
   void download(void* target, void const* source, std::size_t bytes, void*) override {
     std::memcpy(target, source, bytes);
   }
+  void start_upload(void* target, void const* source, std::size_t bytes, void*) override {
+    std::memcpy(target, source, bytes);
+  }
+  void start_download(void* target, void const* source, std::size_t bytes, void*) override {
+    std::memcpy(target, source, bytes);
+  }
   void copy(void* target, void const* source, std::size_t bytes, void*) override {
     std::memmove(target, source, bytes);
   }
@@ -74,6 +80,9 @@ public:
     default: return fill_with<u64>(target, pattern, count);
     }
   }
+
+  void* allocate_pinned(std::size_t bytes) override { return ::operator new(bytes, heap_alignment); }
+  void release_pinned(void* memory) noexcept override { ::operator delete(memory, heap_alignment); }
 
   // A stream needs no state here; the handle only has to be its own.
   void* create_stream() override { return ::operator new(1); }

@@ -37,6 +37,7 @@ void stream_state::fail(std::exception_ptr failure) noexcept {
 }
 
 void stream_state::throw_failure() {
+  owner->throw_kernel_failure(native);
   if (!failed_.load(std::memory_order_acquire)) return;
   std::exception_ptr failure;
   {

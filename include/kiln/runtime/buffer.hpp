@@ -12,6 +12,7 @@
 #include "kiln/dtype/float8.hpp"
 #include "kiln/export.hpp"
 #include "kiln/runtime/array_view.hpp"
+#include "kiln/runtime/pinned.hpp"
 #include "kiln/runtime/stream.hpp"
 
 namespace kiln {
@@ -41,6 +42,8 @@ public:
 
   void upload(void const* source, i64 bytes);
   void download(void* target, i64 bytes) const;
+  void start_upload(void const* source);
+  void start_download(void* target) const;
   void copy(raw_buffer const& source);
   void fill(u64 pattern, int pattern_bytes);
 
@@ -103,6 +106,19 @@ public:
   void copy_from(buffer const& other) {
     if (other.size() != size()) detail::fail_copy("buffer::copy_from", other.size(), size());
     raw_.copy(other.raw_);
+  }
+
+  /// Starts a copy from pinned memory in stream order and returns; the source must stay as it is until the stream comes
+  /// past (`event`, `stream::synchronize`). Inside a capture the graph reads the source anew whenever it runs.
+  /// Shapes: as many elements as the buffer has.
+  void start_copy_from(pinned<T> const& values) {
+    if (values.size() != size()) detail::fail_copy("buffer::start_copy_from", values.size(), size());
+    raw_.start_upload(values.data());
+  }
+  /// The way back; the values are there when the stream has come past.
+  void start_copy_to(pinned<T>& values) const {
+    if (values.size() != size()) detail::fail_copy("buffer::start_copy_to", values.size(), size());
+    raw_.start_download(values.data());
   }
 
   /// Copies to host memory and waits for it. Errors: kiln::error with both sizes; those of `stream::synchronize`.

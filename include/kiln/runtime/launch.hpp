@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 
 #include "kiln/export.hpp"
 #include "kiln/graph/graph.hpp"
@@ -9,7 +10,25 @@
 #include "kiln/runtime/grid.hpp"
 #include "kiln/runtime/stream.hpp"
 
-namespace kiln::detail {
+namespace kiln {
+
+/// What a kernel's code takes on a device. Fields that a device has no word for are 0.
+struct kernel_info {
+  int variants = 0;                ///< sets of facts about arguments that have code for this device
+  int threads = 0;                 ///< of a CTA
+  int registers = 0;               ///< of a thread
+  i64 spill_bytes = 0;             ///< that a thread stores and loads because registers ran out; -1: nobody says
+  i64 stack_bytes = 0;             ///< of a thread, spills included
+  i64 shared_bytes = 0;            ///< of a CTA
+  int ctas_per_multiprocessor = 0; ///< resident at once
+  double occupancy = 0;            ///< resident threads as a part of what the device can hold, 0 to 1
+  i64 arena_bytes = 0;             ///< host: scratch of one worker
+  double compile_milliseconds = 0; ///< or of finding it in the cache
+  bool from_cache = false;
+  std::string notes;               ///< remarks of compiler and assembler, one a line
+};
+
+namespace detail {
 
 struct kernel_state;
 
@@ -26,7 +45,13 @@ KILN_API void launch(kernel_entry& kernel, stream const& where, grid const& ctas
 /// Compiles (or finds) the code for such a launch without starting it.
 KILN_API void prepare(kernel_entry& kernel, stream const& where, std::span<argument const> arguments);
 
+/// What the code for such a launch takes; compiles it if it is not there.
+KILN_API kernel_info info(kernel_entry& kernel, stream const& where, std::span<argument const> arguments);
+/// The same of the code that was made last. Errors: kiln::error if there is none for this device.
+KILN_API kernel_info info(kernel_entry& kernel, device const& where);
+
 /// Reports a C++ number that does not fit a value parameter.
 [[noreturn]] KILN_API void fail_argument(kernel_entry const& kernel, int parameter, char const* reason);
 
-} // namespace kiln::detail
+} // namespace detail
+} // namespace kiln

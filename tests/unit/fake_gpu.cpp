@@ -1,0 +1,367 @@
+// The GPU runtime against a driver that only pretends (support/fake_cuda.hpp): what kiln asks of it, what it refuses
+// before the driver sees it, and what it makes of the driver's answers.
+#include <kiln/kiln.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <thread>
+
+#include "fake_cuda.hpp"
+#include "src/runtime/gpu_backend.hpp"
+
+using namespace kiln;
+
+namespace {
+
+// Before the first compile: nothing of this may reach the disk, where a real driver would find it.
+[[maybe_unused]] int const no_cache = setenv("KILN_CACHE", "off", 1);
+
+inline constexpr auto add = kernel<"add">([](context& k, ptr<const f32> x, ptr<f32> y, val<i64> n) {
+  auto i = k.program_id<i64>(0) * 128 + k.arange<128>();
+  store(y + i, load(x + i, {.mask = i < n}) + load(y + i, {.mask = i < n}), {.mask = i < n});
+});
+inline constexpr auto wide = kernel<"wide", attributes{.num_warps = 16}>([](context& k, array<f32, 2> x) {
+  store(x.region(at(k.program_id(0), 0), extent<1, 512>), k.full<f32, 1, 512>(1));
+});
+constexpr u32 assert_line = __LINE__ + 2;
+inline constexpr auto positive = kernel<"positive">([](context& k, ptr<const i32> x) {
+  k.device_assert(load(x + k.arange<128>()) > 0, "all must be positive");
+});
+inline constexpr auto in_pairs = kernel<"in_pairs", attributes{.cluster = {2, 1, 1}}>([](context& k, ptr<i32> x) {
+  store(x + k.program_id(0), k.full<i32>(1));
+});
+inline constexpr auto staged = kernel<"staged">([](context& k, ptr<f32> x) {
+  auto b = k.local_alloc<f32, 8192>();
+  k.local_store(b[0], load(x + k.arange<8192>()));
+  store(x + k.arange<8192>(), k.local_load(b[0]));
+});
+
+template <class F> std::string message_of(F&& f) {
+  try {
+    f();
+  } catch (error const& e) { return e.what(); }
+  return "no error";
+}
+
+// y[i] += x[i], as the kernel would.
+void play_add(fake_cuda::launch const& l) {
+  if (l.function != "kiln_add") return;
+  auto const* x = reinterpret_cast<f32 const*>(l.arguments[0]);
+  auto* y = reinterpret_cast<f32*>(l.arguments[1]);
+  for (u64 i = 0; i < l.arguments[2] && i < 128u * l.grid[0]; ++i) y[i] += x[i];
+}
+
+void fail_assert(fake_cuda::launch const& l, u32 line) {
+  auto* words = static_cast<u32*>(l.global("kiln_positive_fault"));
+  ASSERT_NE(words, nullptr);
+  if (words[0] != 0) return; // the first stays
+  words[0] = 1, words[1] = 1, words[2] = line, words[3] = 7;
+}
+
+class fake_gpu : public testing::Test {
+protected:
+  device gpu = device::parse("cuda:0");
+  int errors_before = fake_cuda::errors();
+  void SetUp() override { fake_cuda::on_launch(play_add); }
+  void TearDown() override {
+    fake_cuda::on_launch({});
+    fake_cuda::answer() = {};
+    EXPECT_EQ(fake_cuda::current_context(), nullptr) << "the caller's context must be left as it was";
+  }
+  int driver_errors() const { return fake_cuda::errors() - errors_before; }
+};
+
+} // namespace
+
+TEST_F(fake_gpu, launches_pack_their_arguments) {
+  std::vector<f32> a(1000), b(1000);
+  std::iota(a.begin(), a.end(), 1.f);
+  std::iota(b.begin(), b.end(), 5.f);
+  buffer<f32> x(gpu, a), y(gpu, b);
+  add.launch(gpu, grid(8), x, y, 1000);
+  auto c = y.to_vector();
+  for (std::size_t i = 0; i < c.size(); ++i) ASSERT_EQ(c[i], a[i] + b[i]);
+  add.launch(gpu, grid(8), y, y, 1000); // in place
+  EXPECT_EQ(y.to_vector()[9], 2 * c[9]);
+  EXPECT_EQ(fake_cuda::launches().back().threads, 128u);
+  EXPECT_EQ(driver_errors(), 0) << "no call of kiln's is answered with an error";
+}
+
+TEST_F(fake_gpu, uploads_ask_about_pointers_without_an_error) {
+  std::vector<f32> a(100, 1.f);
+  buffer<f32> x(gpu, a);
+  x.copy_from(a);
+  pinned<f32> p(gpu, 100);
+  x.copy_from(p);
+  EXPECT_EQ(driver_errors(), 0);
+}
+
+TEST_F(fake_gpu, pinned_memory_copies_both_ways) {
+  pinned<i32> in(gpu, 1000), out(gpu, 1000);
+  std::iota(in.begin(), in.end(), 3);
+  stream s = stream::create(gpu);
+  buffer<i32> x(s, 1000);
+  x.start_copy_from(in);
+  x.start_copy_to(out);
+  s.synchronize();
+  EXPECT_TRUE(std::equal(in.begin(), in.end(), out.begin()));
+  EXPECT_EQ(message_of([&] { pinned<i32> p(gpu, -1); }), "pinned: -1 elements of 4 bytes cannot be had");
+  EXPECT_EQ(message_of([&] { pinned<u8> p(gpu, i64{1} << 40); }), "pinned: out of memory for 1099511627776 bytes");
+  pinned<i32> few(gpu, 10);
+  EXPECT_EQ(message_of([&] { x.start_copy_to(few); }),
+            "buffer::start_copy_to: the other side has 10 elements, the buffer 1000");
+  pinned<i32> moved = std::move(in);
+  EXPECT_EQ(moved[999], 1002);
+}
+
+TEST_F(fake_gpu, memory_is_given_back) {
+  std::size_t before = fake_cuda::live_bytes();
+  {
+    buffer<f32> x(gpu, 1000), y = std::move(x);
+    pinned<f32> p(gpu, 1000);
+    EXPECT_EQ(fake_cuda::live_bytes(), before + 8000);
+  }
+  EXPECT_EQ(fake_cuda::live_bytes(), before);
+}
+
+TEST_F(fake_gpu, wrong_memory_is_refused_with_kernel_and_argument) {
+  buffer<f32> x(gpu, 1000), other(device::parse("cuda:1"), 1000), host(device::host(), 1000);
+  std::size_t launched = fake_cuda::launches().size();
+  EXPECT_EQ(message_of([&] { add.launch(gpu, grid(8), x, other, 1000); }),
+            "kernel 'add', argument 1 (ptr<f32>): the memory is on cuda:1, the launch on cuda:0, which has no access to it; copy it there");
+  EXPECT_EQ(message_of([&] { add.launch(gpu, grid(8), host, x, 1000); }),
+            "kernel 'add', argument 0 (ptr<const f32>): the address is not memory of this device (host memory, or freed); pass a buffer of cuda:0");
+  EXPECT_EQ(message_of([&] { add.launch(gpu, grid(8), static_cast<f32 const*>(nullptr), x, 1000); }),
+            "kernel 'add', argument 0 (ptr<const f32>): null pointer");
+  auto* odd = reinterpret_cast<f32*>(reinterpret_cast<char*>(x.data()) + 1);
+  EXPECT_EQ(message_of([&] { add.launch(gpu, grid(8), x, odd, 1000); }),
+            "kernel 'add', argument 1 (ptr<f32>): the address is not a multiple of the element's 4 bytes");
+  EXPECT_EQ(fake_cuda::launches().size(), launched) << "the driver saw none of it";
+  pinned<f32> p(gpu, 1000);
+  add.launch(gpu, grid(8), p.data(), x, 1000); // kernels may read pinned memory
+  add.launch(gpu, grid(8), x.data() + 100, device_ptr(x.data()), 900);
+  EXPECT_EQ(fake_cuda::launches().size(), launched + 2);
+  void* address = x.data();
+  x = {};
+  EXPECT_NE(message_of([&] { add.launch(gpu, grid(8), static_cast<f32 const*>(address), p.data(), 1000); }).find("or freed"), std::string::npos);
+  EXPECT_EQ(driver_errors(), 0);
+}
+
+TEST_F(fake_gpu, what_was_looked_at_is_not_asked_again) {
+  buffer<f32> x(gpu, 1000), y(gpu, 1000);
+  add.launch(gpu, grid(8), x, y, 1000);
+  int asked = fake_cuda::calls("cuPointerGetAttributes"), loaded = fake_cuda::calls("cuModuleLoadDataEx"),
+      capturing = fake_cuda::calls("cuStreamIsCapturing");
+  for (int i = 0; i < 100; ++i) add.launch(gpu, grid(8), x, y, 1000);
+  EXPECT_EQ(fake_cuda::calls("cuPointerGetAttributes"), asked);
+  EXPECT_EQ(fake_cuda::calls("cuModuleLoadDataEx"), loaded);
+  EXPECT_EQ(fake_cuda::calls("cuStreamIsCapturing"), capturing);
+}
+
+TEST_F(fake_gpu, grids_are_checked_before_the_driver_sees_them) {
+  buffer<f32> x(gpu, 1000);
+  buffer<i32> n(gpu, 10);
+  std::size_t launched = fake_cuda::launches().size();
+  EXPECT_EQ(message_of([&] { add.launch(gpu, grid(1, 65536), x, x, 1); }),
+            "kernel 'add': grid axis y is 65536; valid are 0..65535");
+  EXPECT_EQ(message_of([&] { add.launch(gpu, grid(1, 1, 65536), x, x, 1); }),
+            "kernel 'add': grid axis z is 65536; valid are 0..65535");
+  EXPECT_EQ(message_of([&] { add.launch(gpu, grid(i64{1} << 31), x, x, 1); }),
+            "kernel 'add': grid axis x is 2147483648; valid are 0..2147483647");
+  EXPECT_EQ(message_of([&] { in_pairs.launch(gpu, grid(5), n); }),
+            "kernel 'in_pairs': grid axis x is 5, not a multiple of the cluster's 2");
+  add.launch(gpu, grid(0), x, x, 1);
+  add.launch(gpu, grid(1, 0), x, x, 1);
+  add.launch(gpu, grid(1, 1, 0), x, x, 1);
+  EXPECT_EQ(fake_cuda::launches().size(), launched) << "empty grids are launches of nothing";
+  add.launch(gpu, grid(1, 65535), x, x, 1);
+}
+
+TEST_F(fake_gpu, what_the_device_cannot_run_is_refused_when_it_is_loaded) {
+  buffer<f32> x(gpu, 8192);
+  fake_cuda::answer().max_threads = 256;
+  fake_cuda::answer().registers = 168;
+  EXPECT_EQ(message_of([&] { wide.launch(gpu, grid(1), x.view(1, 512)); }),
+            "kernel 'wide': a CTA has 512 threads, cuda:0 (Fake 0) can run 256 of this code, which takes 168 registers a thread; use fewer "
+            "warps (attributes{.num_warps = n}) or smaller tiles");
+  fake_cuda::answer() = {};
+  fake_cuda::answer().static_shared_bytes = 0;
+  // A device of compute capability 8.6 runs sm_80 code but has less shared memory.
+  device small = device::parse("cuda:1");
+  buffer<f32> y(small, 8192);
+  fake_cuda::answer().static_shared_bytes = 240 * 1024;
+  EXPECT_NE(message_of([&] { staged.launch(small, grid(1), y); }).find("bytes of shared memory, cuda:1 (Fake 1) has 232448; use smaller tiles"),
+            std::string::npos);
+  fake_cuda::answer() = {};
+  staged.launch(small, grid(1), y); // and a failed load spoils nothing
+  wide.launch(gpu, grid(1), x.view(1, 512));
+}
+
+TEST_F(fake_gpu, the_drivers_refusal_names_the_kernel) {
+  buffer<f32> x(gpu, 1000);
+  add.launch(gpu, grid(8), x, x, 1000);
+  fake_cuda::fail_next("cuLaunchKernel", 1);
+  EXPECT_EQ(message_of([&] { add.launch(gpu, grid(8), x, x, 1000); }),
+            "kernel 'add': cuLaunchKernel: CUDA_ERROR_INVALID_VALUE (1): the fake driver says no");
+}
+
+TEST_F(fake_gpu, a_failed_assert_is_thrown_where_its_stream_is_waited_for) {
+  std::string const text = std::string("kernel 'positive': device_assert failed: all must be positive (") + __FILE__ + ":" + std::to_string(assert_line) + ") in CTA 7";
+  buffer<i32> x(gpu, std::vector<i32>(128, 1));
+  bool bad = false;
+  fake_cuda::on_launch([&](fake_cuda::launch const& l) {
+    if (bad) fail_assert(l, assert_line);
+  });
+  positive.launch(gpu, grid(1), x);
+  gpu.synchronize();
+  bad = true;
+  positive.launch(gpu, grid(1), x);
+  positive.launch(gpu, grid(1), x);
+  EXPECT_EQ(message_of([&] { gpu.synchronize(); }), text);
+  gpu.synchronize(); // once
+  positive.launch(gpu, grid(1), x);
+  EXPECT_EQ(message_of([&] { x.to_vector(); }), text) << "a copy to the host waits, too";
+  bad = false;
+  positive.launch(gpu, grid(1), x);
+  gpu.synchronize(); // the record was cleared
+
+  // Another stream does not report it, its own does, through any handle.
+  bad = true;
+  stream s = stream::create(gpu), t = stream::create(gpu);
+  positive.launch(s, grid(1), x);
+  bad = false;
+  t.synchronize();
+  gpu.synchronize();
+  EXPECT_EQ(message_of([&] { stream::borrow(static_cast<CUstream_st*>(s.native())).synchronize(); }), text);
+
+  // A stream that is gone leaves it to the next that waits.
+  bad = true;
+  positive.launch(t, grid(1), x);
+  t = s;
+  EXPECT_EQ(message_of([&] { gpu.synchronize(); }), text);
+  EXPECT_EQ(driver_errors(), 0);
+}
+
+TEST_F(fake_gpu, kernels_without_asserts_pay_nothing_for_them) {
+  buffer<f32> x(gpu, 1000);
+  gpu.synchronize();
+  add.launch(gpu, grid(8), x, x, 1000);
+  int copies = fake_cuda::calls("cuMemcpyDtoHAsync_v2"), waits = fake_cuda::calls("cuStreamSynchronize");
+  gpu.synchronize();
+  EXPECT_EQ(fake_cuda::calls("cuMemcpyDtoHAsync_v2"), copies);
+  EXPECT_EQ(fake_cuda::calls("cuStreamSynchronize"), waits + 1);
+}
+
+TEST_F(fake_gpu, a_first_launch_inside_a_capture_compiles_and_the_graph_replays) {
+  static constexpr auto captured = kernel<"captured">([](context& k, ptr<f32> x) { store(x + k.arange<128>(), k.full<f32, 128>(1)); });
+  void* native = fake_cuda::make_stream(nullptr, 0);
+  stream s = stream::borrow(static_cast<CUstream_st*>(native));
+  buffer<f32> x(gpu, 1000), y(gpu, 1000);
+  x.fill(1), y.fill(2);
+  std::size_t launched = fake_cuda::launches().size();
+  fake_cuda::begin_capture(native);
+  captured.launch(s, grid(1), x);
+  add.launch(s, grid(8), x, y, 1000);
+  add.launch(s, grid(0), x, y, 1000);
+  void* graph = fake_cuda::end_capture(native);
+  ASSERT_NE(graph, nullptr) << "compiling must not end the capture";
+  EXPECT_EQ(fake_cuda::launches().size(), launched);
+  fake_cuda::replay(graph, native);
+  fake_cuda::replay(graph, native);
+  EXPECT_EQ(y.to_vector()[0], 4.f);
+  EXPECT_EQ(driver_errors(), 0);
+}
+
+TEST_F(fake_gpu, what_would_end_a_capture_is_refused_and_the_capture_goes_on) {
+  void* native = fake_cuda::make_stream(nullptr, 0);
+  stream s = stream::borrow(static_cast<CUstream_st*>(native));
+  std::vector<f32> values(1000, 1.f);
+  buffer<f32> x(s, values), y(s, values);
+  pinned<f32> p(gpu, 1000);
+  auto freed = std::make_unique<buffer<f32>>(s, 1000);
+  std::size_t live = fake_cuda::live_allocations();
+  fake_cuda::begin_capture(native);
+  EXPECT_EQ(message_of([&] { s.synchronize(); }), "stream::synchronize: the stream is being captured into a graph; nothing runs before the "
+                                                   "graph does; wait after it was launched");
+  EXPECT_NE(message_of([&] { x.copy_from(values); }).find("copy from host memory: the stream is being captured"), std::string::npos);
+  EXPECT_NE(message_of([&] { x.to_vector(); }).find("copy to host memory: the stream is being captured"), std::string::npos);
+  EXPECT_NE(message_of([&] { buffer<f32> b(s, 10); }).find("allocate before the capture begins"), std::string::npos);
+  EXPECT_NE(message_of([&] { gpu.synchronize(); }).find("the default stream cannot be used while a capture runs"), std::string::npos);
+  freed.reset(); // kept until the capture is over
+  EXPECT_EQ(fake_cuda::live_allocations(), live);
+  x.start_copy_from(p);
+  y.copy_from(x);
+  add.launch(s, grid(8), x, y, 1000);
+  EXPECT_NE(fake_cuda::end_capture(native), nullptr);
+  buffer<f32> next(s, 10);
+  EXPECT_EQ(fake_cuda::live_allocations(), live) << "one freed, one new";
+  fake_cuda::begin_capture(native); // the next capture is as good
+  add.launch(s, grid(8), x, y, 1000);
+  EXPECT_NE(fake_cuda::end_capture(native), nullptr);
+}
+
+TEST_F(fake_gpu, asserts_in_a_captured_kernel_are_seen_after_every_replay) {
+  void* native = fake_cuda::make_stream(nullptr, 0);
+  stream s = stream::borrow(static_cast<CUstream_st*>(native));
+  buffer<i32> x(gpu, std::vector<i32>(128, 1));
+  positive.prepare(s, x);
+  fake_cuda::begin_capture(native);
+  positive.launch(s, grid(1), x);
+  void* graph = fake_cuda::end_capture(native);
+  ASSERT_NE(graph, nullptr);
+  fake_cuda::on_launch([&](fake_cuda::launch const& l) { fail_assert(l, assert_line); });
+  for (int i = 0; i < 3; ++i) {
+    fake_cuda::replay(graph, native);
+    EXPECT_NE(message_of([&] { (i % 2 ? stream(gpu) : s).synchronize(); }).find("device_assert failed"), std::string::npos);
+    s.synchronize();
+  }
+}
+
+TEST_F(fake_gpu, each_context_has_its_own_code) {
+  void* theirs = fake_cuda::make_context(0);
+  stream s = stream::borrow(static_cast<CUstream_st*>(fake_cuda::make_stream(theirs, 0)));
+  buffer<f32> x(s, 1000), y(gpu, 1000), z(device::parse("cuda:1"), 1000);
+  add.launch(s, grid(8), x, x, 1000);
+  add.launch(gpu, grid(8), y, y, 1000);
+  device second = device::parse("cuda:1");
+  add.launch(second, grid(8), z, z, 1000);
+  EXPECT_EQ(fake_cuda::launches().back().device, 1);
+  s.synchronize();
+  std::thread([&] { // a thread that never had a context
+    add.launch(second, grid(8), z, z, 1000);
+    second.synchronize();
+  }).join();
+  EXPECT_EQ(driver_errors(), 0) << "handles were used in their own contexts only";
+  EXPECT_FALSE(s.get_device() == gpu);
+  event e(gpu);
+  EXPECT_NE(message_of([&] { e.record(second); }).find("the event is of cuda:0, the stream of cuda:1"), std::string::npos);
+}
+
+TEST_F(fake_gpu, info_tells_what_driver_and_assembler_say) {
+  static constexpr auto told = kernel<"told">([](context& k, ptr<f32> x) { store(x + k.arange<128>(), k.full<f32, 128>(1)); });
+  buffer<f32> x(gpu, 1000);
+  EXPECT_EQ(message_of([&] { told.info(gpu); }),
+            "kernel 'told' has no code for cuda:0 yet: launch or prepare it first, or ask info(device, arguments...)");
+  fake_cuda::answer().registers = 255;
+  fake_cuda::answer().local_bytes = 48;
+  fake_cuda::answer().assembler_log = "ptxas info    : 0 bytes gmem\n"
+                                      "ptxas info    : Function properties for kiln_told\n"
+                                      "    48 bytes stack frame, 40 bytes spill stores, 44 bytes spill loads\n"
+                                      "ptxas info    : Used 255 registers, used 1 barriers\n"
+                                      "ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized";
+  kernel_info i = told.info(gpu, x);
+  EXPECT_EQ(i.registers, 255);
+  EXPECT_EQ(i.stack_bytes, 48);
+  EXPECT_EQ(i.spill_bytes, 84);
+  EXPECT_EQ(i.threads, 128);
+  EXPECT_EQ(i.ctas_per_multiprocessor, 3);
+  EXPECT_DOUBLE_EQ(i.occupancy, 3 * 128 / 2048.0);
+  EXPECT_EQ(i.variants, 1);
+  EXPECT_NE(i.notes.find("registers spill: 40 bytes stored and 44 loaded"), std::string::npos) << i.notes;
+  EXPECT_NE(i.notes.find("C7510"), std::string::npos);
+  EXPECT_EQ(told.info(gpu).registers, 255);
+}
