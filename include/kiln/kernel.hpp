@@ -22,13 +22,19 @@
 #include <kiln/dsl/local.hpp>
 #include <kiln/dsl/memory.hpp>
 #include <kiln/dsl/control.hpp>
+#include <kiln/dsl/tasks.hpp>
 #include <kiln/bind.hpp>
 #include <kiln/dsl/context.hpp>
+#include <kiln/validate/verify_tasks.hpp>
 #include <kiln/validate/verify.hpp>
+#include <kiln/validate/tasks.hpp>
 #include <kiln/validate/ranges.hpp>
 #include <kiln/validate/bounds.hpp>
 #include <kiln/validate/capacity.hpp>
+#include <kiln/validate/sim_program.hpp>
 #include <kiln/validate/program.hpp>
+#include <kiln/validate/sim_report.hpp>
+#include <kiln/validate/sim_barriers.hpp>
 #include <kiln/validate/simulate.hpp>
 #include <kiln/validate/validate.hpp>
 

@@ -490,16 +490,18 @@ private:
     static constexpr std::pair<std::string_view, node_kind> wrappers[] = {
         {"ptr", node_kind::pointer}, {"array", node_kind::array},   {"region", node_kind::region},
         {"view", node_kind::view},   {"buffers", node_kind::buffers}, {"cell", node_kind::cell},
-        {"token", node_kind::token}, {"none", node_kind::none}};
+        {"token", node_kind::token}, {"none", node_kind::none},       {"barriers", node_kind::barriers},
+        {"barrier", node_kind::barrier}};
     n.kind = node_kind::value;
     if (!parse_dtype(w, n.type)) {
       auto const* found = std::find_if(std::begin(wrappers), std::end(wrappers), [&](auto const& x) { return x.first == w; });
       if (found == std::end(wrappers)) {
         at_ = start;
-        expected("a type: an element type, ptr<T>, array<T>, region<T>, buffers<T>, view<T>, cell<T> or token");
+        expected("a type: an element type, ptr<T>, array<T>, region<T>, buffers<T>, view<T>, cell<T>, token, barriers or barrier");
       }
       n.kind = found->second;
-      if (n.kind == node_kind::token && (skip_blanks(), peek() != '<')) return;
+      bool const typeless = n.kind == node_kind::token || n.kind == node_kind::barriers || n.kind == node_kind::barrier;
+      if (typeless && (skip_blanks(), peek() != '<')) return;
       expect('<', "before the element type");
       n.type = element_type("an element type");
       expect('>', "after the element type");

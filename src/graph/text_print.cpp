@@ -34,6 +34,8 @@ std::string_view wrapper_of(node_kind k) {
   case node_kind::view: return "view";
   case node_kind::cell: return "cell";
   case node_kind::token: return "token";
+  case node_kind::barriers: return "barriers";
+  case node_kind::barrier: return "barrier";
   }
   return "";
 }
@@ -271,7 +273,8 @@ std::string type_text(graph_view const& g, int i) {
   if (n.kind == node_kind::value) return element + extents;
   if (n.kind == node_kind::none && plain) return {};
   std::string const wrapper(wrapper_of(n.kind));
-  if (n.kind == node_kind::token && plain) return wrapper;
+  bool const typeless = n.kind == node_kind::token || n.kind == node_kind::barriers || n.kind == node_kind::barrier;
+  if (typeless && plain) return wrapper;
   return wrapper + "<" + element + ">" + extents;
 }
 

@@ -9,6 +9,8 @@ class access {
 public:
   /// Operand j of node i, masked by operand `mask` (which may be absent). `what` is the verb of messages.
   access(agent& a, int i, int j, int mask, char const* what);
+  /// The contiguous row of `row` that begins at the pointer that is operand j.
+  access(agent& a, int i, int j, shape const& row, char const* what);
 
   std::size_t size() const { return addresses_.size(); }
   /// Whether element e is to be touched: let through by mask and array bounds.

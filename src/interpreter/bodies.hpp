@@ -51,6 +51,14 @@ KILN_BODY(alloc) KILN_BODY(view_index) KILN_BODY(view_trans) KILN_BODY(view_slic
 KILN_BODY(local_load) KILN_BODY(local_store) KILN_BODY(local_gather) KILN_BODY(local_scatter) KILN_BODY(async_load)
 KILN_BODY(async_commit) KILN_BODY(async_wait)
 
+// rendezvous.cpp
+KILN_BODY(alloc_barriers) KILN_BODY(barrier_index) KILN_BODY(barrier_wait) KILN_BODY(barrier_arrive)
+KILN_BODY(barrier_expect_bytes) KILN_BODY(named_barrier_wait) KILN_BODY(named_barrier_arrive) KILN_BODY(agent_sync)
+KILN_BODY(fence) KILN_BODY(async_arrive) KILN_BODY(async_load_bulk) KILN_BODY(async_store_bulk) KILN_BODY(async_store_wait)
+
+// tasks.cpp
+KILN_BODY(tasks_begin) KILN_BODY(tasks_end) KILN_BODY(task_begin) KILN_BODY(task_end) KILN_BODY(replica_id)
+
 // checks.cpp
 KILN_BODY(device_assert) KILN_BODY(device_print) KILN_BODY(assume) KILN_BODY(multiple_of) KILN_BODY(max_contiguous)
 
@@ -59,6 +67,9 @@ KILN_BODY(device_assert) KILN_BODY(device_print) KILN_BODY(assume) KILN_BODY(mul
 #define KILN_OP(name, least, most, traits, attributes, summary)                                                        \
   static_assert(!body<op::name>::missing, "operation " #name " has no body in the interpreter");
 #include <kiln/graph/ops.def>
+
+/// Reports copies that nobody has waited for when the kernel ends.
+void check_exit(agent& a);
 
 /// The bits of a view's elements, checked as a read by node i. In carrier type.
 void read_view(agent& a, int i, data const& view, std::vector<u64>& bits);

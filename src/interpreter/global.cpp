@@ -39,6 +39,17 @@ access::access(agent& a, int i, int j, int mask, char const* what)
     for (std::size_t e = 0; e < n; ++e) enabled_[e] = enabled_[e] && m->bits[e] != 0;
 }
 
+access::access(agent& a, int i, int j, shape const& row, char const* what)
+    : agent_(a), node_(i), width_(static_cast<int>(bytes_of(a.at(a.graph.operand(i, j)).type))), origin_(a.in(i, j).origin),
+      what_(what), shape_(row) {
+  data const& target = a.in(i, j);
+  auto const n = static_cast<std::size_t>(row.elements());
+  enabled_.assign(n, 1);
+  addresses_.resize(n);
+  for (std::size_t e = 0; e < n; ++e) addresses_[e] = target.bits[0] + e * static_cast<u64>(width_);
+  if (!target.wrapped.empty()) wrapped_.assign(n, target.wrapped[0]);
+}
+
 bool access::allowed(std::size_t e) {
   host_argument const& x = agent_.run.arguments[static_cast<std::size_t>(origin_)];
   u64 const first = reinterpret_cast<std::uintptr_t>(x.allocation), at = addresses_[e];

@@ -1,18 +1,13 @@
 // Bodies of local memory: views, synchronous accesses, asynchronous copies, and the hazards that they can have.
 #include "src/interpreter/access.hpp"
 #include "src/interpreter/bodies.hpp"
+#include "src/interpreter/local_access.hpp"
 
 #include <algorithm>
 
 namespace kiln::interpreter {
 
 namespace {
-
-std::string buffer_name(agent const& a, int b) {
-  buffer_info const& info = a.graph.buffer(b);
-  if (info.name >= 0) return a.graph.string(info.name);
-  return "the buffer of " + a.line_of(info.node);
-}
 
 /// Byte `offset` of the arena as the user would call it: "as[2]".
 std::string place(agent const& a, int b, i32 offset) {
@@ -23,81 +18,156 @@ std::string place(agent const& a, int b, i32 offset) {
   return buffer_name(a, b) + "[" + std::to_string(slot) + "]";
 }
 
-/// An access to `width` bytes of local memory: looks the shadow up, reports, brings it up to date.
-class local_access {
-public:
-  local_access(agent& a, int i, data const& view)
-      : agent_(a), node_(i), buffer_(view.buffer), width_(static_cast<int>(bytes_of(a.graph.buffer(view.buffer).type))) {
-    a.block.local.advance();
-  }
+} // namespace
 
-  u64 read(i32 offset) {
-    local_memory& local = agent_.block.local;
-    for (int b = 0; b < width_ && !local.shadow.empty(); ++b) {
+std::string buffer_name(agent const& a, int b) {
+  buffer_info const& info = a.graph.buffer(b);
+  if (info.name >= 0) return a.graph.string(info.name);
+  return "the buffer of " + a.line_of(info.node);
+}
+
+// -- one access ----------------------------------------------------------------------------------------------------------------
+
+local_access::local_access(agent& a, int i, data const& view, engine who)
+    : agent_(a), node_(i), buffer_(view.buffer), width_(static_cast<int>(bytes_of(a.graph.buffer(view.buffer).type))), who_(who) {
+  a.pause();
+}
+
+u64 local_access::read(i32 offset) {
+  local_memory& local = agent_.block.local;
+  if (!local.shadow.empty()) note_read(offset);
+  return local.read(offset, width_);
+}
+
+void local_access::note_read(i32 offset) {
+  local_memory& local = agent_.block.local;
+  lanes const& l = agent_.run.clocks;
+  int const mine = who_ == engine::none ? agent_.id : l.agents + agent_.id;
+  int const lane = who_ == engine::none ? agent_.id : l.stores(agent_.id);
+  u32 const now = who_ == engine::none ? agent_.now[lane] : static_cast<u32>(agent_.copies.stores.size()) + 1;
+  for (int b = 0; b < width_; ++b) {
+    byte_shadow const& s = local.shadow[static_cast<std::size_t>(offset + b)];
+    if (l.readers > 0) local.reads_of(offset + b)[mine] = {now, node_};
+    if (s.lane < 0) {
+      if (agent_.news(node_, "R-HZ15")) fault("R-HZ15", offset, " is read before any write");
+      return;
+    }
+    if (agent_.now[s.lane] < s.value) return hazard_of_read(s, offset);
+    if (s.poison) {
+      if (agent_.news(node_, "R-HZ12"))
+        fault("R-HZ12", offset, " is read where the async_load of ", agent_.line_of(s.writer),
+              " masked elements off without .other; their contents are unspecified");
+      return;
+    }
+    if (who_ != engine::none && s.generic && agent_.now[l.fences(writer_of(s))] < s.value) return unfenced(s, offset);
+  }
+}
+
+void local_access::write(i32 offset, u64 bits) {
+  local_memory& local = agent_.block.local;
+  if (!local.shadow.empty()) {
+    claim(offset);
+    for (int b = 0; b < width_; ++b) {
       byte_shadow& s = local.shadow[static_cast<std::size_t>(offset + b)];
-      s.reader = node_;
-      if (s.pending >= 0) {
-        hazard_of_read(local.copies[static_cast<std::size_t>(s.pending)], offset);
-        break;
-      } else if (!s.initialised) {
-        if (agent_.news(node_, "R-HZ15")) fault("R-HZ15", offset, " is read before any write");
-        break;
-      } else if (s.poison) {
-        if (agent_.news(node_, "R-HZ12"))
-          fault("R-HZ12", offset, " is read where the async_load of ", agent_.line_of(s.writer),
-                " masked elements off without .other; their contents are unspecified");
-        break;
+      s.poison = false;
+      s.generic = true;
+      s.leaf = static_cast<i16>(buffer_);
+      s.writer = node_;
+      s.lane = agent_.id;
+      s.value = agent_.now[agent_.id];
+    }
+  }
+  local.write(offset, width_, bits);
+}
+
+void local_access::claim(i32 offset) {
+  local_memory& local = agent_.block.local;
+  if (local.shadow.empty()) return;
+  lanes const& l = agent_.run.clocks;
+  for (int b = 0; b < width_; ++b) {
+    byte_shadow const& s = local.shadow[static_cast<std::size_t>(offset + b)];
+    if (s.lane >= 0 && agent_.now[s.lane] < s.value) return hazard_of_write(s, offset);
+    if (l.readers > 0) {
+      byte_read const* const r = local.reads_of(offset + b);
+      for (int k = 0; k < l.readers; ++k) {
+        int const lane = k < l.agents ? k : l.stores(k - l.agents);
+        if (r[k].value > agent_.now[lane]) return overtakes(k, r[k].node, offset);
       }
     }
-    return local.read(offset, width_);
+    if (who_ == engine::bulk && s.lane >= 0 && s.generic && agent_.now[l.fences(writer_of(s))] < s.value) return unfenced(s, offset);
   }
+}
 
-  void write(i32 offset, u64 bits) {
-    local_memory& local = agent_.block.local;
-    for (int b = 0; b < width_ && !local.shadow.empty(); ++b) {
-      byte_shadow& s = local.shadow[static_cast<std::size_t>(offset + b)];
-      if (s.pending >= 0 && b == 0) write_over_pending(offset, s.pending);
-      s.initialised = true;
-      s.poison = false;
-      s.writer = node_;
-      s.leaf = static_cast<i16>(buffer_);
-    }
-    local.write(offset, width_, bits);
-  }
+template <class... Parts>
+void local_access::fault(char const* rule, i32 offset, Parts const&... parts) {
+  agent_.fault(node_, rule, place(agent_, buffer_, offset), parts...);
+}
 
-  /// The destination of an async_load must have no other copy in flight.
-  void claim(i32 offset) {
-    local_memory& local = agent_.block.local;
-    if (local.shadow.empty()) return;
-    i32 const pending = local.shadow[static_cast<std::size_t>(offset)].pending;
-    if (pending >= 0) write_over_pending(offset, pending);
-  }
+namespace {
 
-  int width() const { return width_; }
+/// The copy behind a stamp in an agent's lane of copies.
+async_copy const* copy_of(agent const& a, byte_shadow const& s) {
+  lanes const& l = a.run.clocks;
+  for (agent const* x : a.block.agents)
+    if (x && s.lane == l.copies(x->id)) return &x->copies.copies[s.value - 1];
+  return nullptr;
+}
 
-private:
-  template <class... Parts>
-  void fault(char const* rule, i32 offset, Parts const&... parts) {
-    agent_.fault(node_, rule, place(agent_, buffer_, offset), parts...);
-  }
-  void hazard_of_read(async_copy const& c, i32 offset) {
-    if (c.group < 0) // what is missing stands behind the load, so that is the statement to show
-      agent_.fault(c.node, "R-HZ06", "the async_load into ", place(agent_, c.buffer, offset), " is not committed when ",
-                   agent_.line_of(node_), " reads it; call async_load_commit_group() after it, then wait");
-    else if (agent_.news(node_, "R-HZ01"))
-      fault("R-HZ01", offset, " is read while the async_load of ", agent_.line_of(c.node),
-            " may be in flight; async_load_wait_group must cover it first");
-  }
-  void write_over_pending(i32 offset, int pending) {
-    if (agent_.news(node_, "R-HZ02"))
-      fault("R-HZ02", offset, " is written over the async_load of ",
-            agent_.line_of(agent_.block.local.copies[static_cast<std::size_t>(pending)].node),
-            ", which may be in flight; wait for it first");
-  }
+} // namespace
 
-  agent& agent_;
-  int node_, buffer_, width_;
-};
+void local_access::hazard_of_read(byte_shadow const& s, i32 offset) {
+  lanes const& l = agent_.run.clocks;
+  if (l.is_agent(s.lane)) {
+    if (agent_.news(node_, "R-HZ13"))
+      fault("R-HZ13", offset, " is read, but nothing orders this after the write of ", agent_.line_of(s.writer), " in ",
+            agent_.block.name_of(s.lane), "; signal a barrier after the write, and wait for it here");
+  } else if (l.is_barrier(s.lane)) {
+    if (agent_.news(node_, "R-HZ01"))
+      fault("R-HZ01", offset, " is read while the async_load_bulk of ", agent_.line_of(s.writer), " may be in flight; wait for ",
+            agent_.block.barrier_name(s.lane - l.agents), " phase ", s.value - 1, " first");
+  } else if (async_copy const* const c = copy_of(agent_, s); c && c->group < 0) {
+    // what is missing stands behind the load, so that is the statement to show
+    agent_.fault(c->node, "R-HZ06", "the async_load into ", place(agent_, c->buffer, offset), " is not committed when ",
+                 agent_.line_of(node_), " reads it; call async_load_commit_group() after it, then wait");
+  } else if (agent_.news(node_, "R-HZ01")) {
+    fault("R-HZ01", offset, " is read while the async_load of ", agent_.line_of(s.writer),
+          " may be in flight; async_load_wait_group must cover it first");
+  }
+}
+
+void local_access::hazard_of_write(byte_shadow const& s, i32 offset) {
+  lanes const& l = agent_.run.clocks;
+  if (l.is_agent(s.lane)) {
+    if (agent_.news(node_, "R-HZ13"))
+      fault("R-HZ13", offset, " is written, but nothing orders this after the write of ", agent_.line_of(s.writer), " in ",
+            agent_.block.name_of(s.lane), "; signal a barrier after that write, and wait for it here");
+    return;
+  }
+  if (agent_.news(node_, "R-HZ02"))
+    fault("R-HZ02", offset, " is written over the ", l.is_barrier(s.lane) ? "async_load_bulk" : "async_load", " of ",
+          agent_.line_of(s.writer), ", which may be in flight; wait for it first");
+}
+
+void local_access::overtakes(int reader, int node, i32 offset) {
+  lanes const& l = agent_.run.clocks;
+  if (reader >= l.agents) {
+    if (agent_.news(node_, "R-HZ04"))
+      fault("R-HZ04", offset, " is written while the async_store_bulk of ", agent_.line_of(node), " may still read it; async_store_wait(0) first");
+    return;
+  }
+  char const* const rule = who_ == engine::none ? "R-HZ13" : "R-HZ03";
+  if (agent_.news(node_, rule))
+    fault(rule, offset, " is written, but nothing orders this after the read of ", agent_.line_of(node), " in ",
+          agent_.block.name_of(reader), "; wait for a barrier that it signals after that read");
+}
+
+void local_access::unfenced(byte_shadow const& s, i32 offset) {
+  if (agent_.news(node_, "R-HZ05"))
+    fault("R-HZ05", offset, " is reached by a bulk copy after the ordinary write of ", agent_.line_of(s.writer),
+          " without fence(fence::async_shared) between them");
+}
+
+namespace {
 
 /// An index into `extent` things, from a runtime value: reported and brought into range.
 i64 checked_index(agent& a, int i, int buffer, char const* what, data const& index, i64 extent) {
@@ -274,7 +344,7 @@ void body<op::async_load>::run(agent& a, int i) {
   data const& view = a.in(i, 1);
   data const* const other = a.optional(i, 3);
   dtype const t = a.at(a.graph.operand(i, 1)).type;
-  local_access to(a, i, view);
+  local_access to(a, i, view, local_access::engine::copy);
   async_copy c;
   c.node = i;
   c.buffer = view.buffer;
@@ -296,29 +366,27 @@ void body<op::async_load>::run(agent& a, int i) {
     }
   }
   data& d = a.out(i);
-  d.bits.assign(1, static_cast<u64>(a.block.local.issue(std::move(c))));
+  d.bits.assign(1, static_cast<u64>(a.copies.issue(std::move(c), a.run.clocks.copies(a.id))));
   d.origin = i;
 }
 
 void body<op::async_commit>::run(agent& a, int i) {
-  local_memory& local = a.block.local;
-  local.advance();
+  a.pause();
   for (int j = 0; j < a.at(i).operand_count; ++j) {
     data const* const token = a.optional(i, j);
     if (!token || a.at(token->origin).code != op::async_load) {
       if (token) a.fault(i, "R-HZ07", "the token of ", name_of(a.at(token->origin).code), " (", a.line_of(token->origin), ") is given where a load's is needed");
       continue;
     }
-    if (local.copies[static_cast<std::size_t>(token->bits[0])].group >= 0)
+    if (a.copies.copies[static_cast<std::size_t>(token->bits[0])].group >= 0)
       a.fault(i, "R-HZ07", "the async_load of ", a.line_of(token->origin), " is in an earlier group already");
   }
   data& d = a.out(i);
-  d.bits.assign(1, static_cast<u64>(local.commit(i)));
+  d.bits.assign(1, static_cast<u64>(a.copies.commit(i)));
   d.origin = i;
 }
 
 void body<op::async_wait>::run(agent& a, int i) {
-  local_memory& local = a.block.local;
   std::vector<int> named;
   for (int j = 0; j < a.at(i).operand_count; ++j) {
     data const* const token = a.optional(i, j);
@@ -326,7 +394,7 @@ void body<op::async_wait>::run(agent& a, int i) {
     if (a.at(token->origin).code == op::async_commit) named.push_back(static_cast<int>(token->bits[0]));
     else a.fault(i, "R-HZ07", "the token of ", name_of(a.at(token->origin).code), " (", a.line_of(token->origin), ") is given where a group's is needed");
   }
-  local.wait(a.graph.attribute(i, 0), named);
+  a.now.raise(a.run.clocks.copies(a.id), a.copies.wait(a.graph.attribute(i, 0), named));
   data& d = a.out(i);
   d.bits.assign(1, 0);
   d.origin = i;

@@ -1,4 +1,4 @@
-// The arena and the engine of asynchronous copies.
+// The arena, and the engine of asynchronous copies.
 #include "src/interpreter/local_memory.hpp"
 
 #include <algorithm>
@@ -33,51 +33,23 @@ void local_memory::write(i32 offset, int width, u64 bits) {
   std::memcpy(bytes.data() + offset, &bits, static_cast<std::size_t>(width));
 }
 
-int local_memory::issue(async_copy c) {
-  int const id = static_cast<int>(copies.size());
+void local_memory::begin(async_copy const& c, int lane, u32 value) {
   for (i32 offset : c.offsets) std::memset(bytes.data() + offset, in_flight, static_cast<std::size_t>(c.element_bytes));
-  if (!shadow.empty())
-    for (std::size_t i = 0; i < c.offsets.size(); ++i)
-      for (int b = 0; b < c.element_bytes; ++b) {
-        byte_shadow& s = shadow[static_cast<std::size_t>(c.offsets[i] + b)];
-        s.pending = id;
-        s.initialised = true;
-        s.poison = c.what[i] == async_copy::part::poison;
-        s.writer = c.node;
-        s.leaf = static_cast<i16>(c.buffer);
-      }
-  copies.push_back(std::move(c));
-  uncommitted.push_back(id);
-  if (options_.policy == completion::early) deliver(copies.back());
-  return id;
-}
-
-int local_memory::commit(int node) {
-  int const id = static_cast<int>(groups.size());
-  for (int c : uncommitted) copies[static_cast<std::size_t>(c)].group = id;
-  groups.push_back({node, std::move(uncommitted), false});
-  uncommitted.clear();
-  return id;
-}
-
-void local_memory::wait(i64 pending, std::vector<int> const& named) {
-  i64 through = static_cast<i64>(groups.size()) - pending; // groups below this number are to be complete
-  for (int g : named) through = std::max<i64>(through, g + 1);
-  for (; static_cast<i64>(first_incomplete_) < through; ++first_incomplete_) complete(groups[first_incomplete_]);
-}
-
-void local_memory::advance() {
-  if (options_.policy != completion::random) return;
-  auto try_one = [&](int c) {
-    async_copy& copy = copies[static_cast<std::size_t>(c)];
-    if (!copy.delivered && random_() % 4 == 0) deliver(copy);
-  };
-  for (std::size_t g = first_incomplete_; g < groups.size(); ++g)
-    for (int c : groups[g].copies) try_one(c);
-  for (int c : uncommitted) try_one(c);
+  if (shadow.empty()) return;
+  for (std::size_t i = 0; i < c.offsets.size(); ++i)
+    for (int b = 0; b < c.element_bytes; ++b) {
+      byte_shadow& s = shadow[static_cast<std::size_t>(c.offsets[i] + b)];
+      s.poison = c.what[i] == async_copy::part::poison;
+      s.generic = false;
+      s.leaf = static_cast<i16>(c.buffer);
+      s.writer = c.node;
+      s.lane = lane;
+      s.value = value;
+    }
 }
 
 void local_memory::deliver(async_copy& c) {
+  if (c.delivered) return;
   for (std::size_t i = 0; i < c.offsets.size(); ++i) {
     auto const width = static_cast<std::size_t>(c.element_bytes);
     unsigned char* to = bytes.data() + c.offsets[i];
@@ -87,24 +59,64 @@ void local_memory::deliver(async_copy& c) {
       std::memcpy(to, &c.source[i], width);
   }
   c.delivered = true;
+  c.offsets = {}; // long kernels issue many copies
+  c.what = {};
+  c.source = {};
 }
 
-void local_memory::complete(async_group& g) {
-  for (int id : g.copies) {
-    async_copy& c = copies[static_cast<std::size_t>(id)];
-    if (!c.delivered) deliver(c);
-    c.complete = true;
-    if (!shadow.empty())
-      for (i32 offset : c.offsets)
-        for (int b = 0; b < c.element_bytes; ++b) {
-          byte_shadow& s = shadow[static_cast<std::size_t>(offset + b)];
-          if (s.pending == id) s.pending = -1;
-        }
-    c.offsets = {}; // long kernels issue many copies
-    c.what = {};
-    c.source = {};
-  }
-  g.complete = true;
+void local_memory::deliver(bulk_store& s) {
+  if (s.delivered) return;
+  if (s.to) std::memcpy(s.to, bytes.data() + s.offset, static_cast<std::size_t>(s.bytes));
+  s.delivered = true;
+}
+
+// -- copy_engine -----------------------------------------------------------------------------------------------------------
+
+int copy_engine::issue(async_copy c, int lane) {
+  int const id = static_cast<int>(copies.size());
+  memory_.begin(c, lane, static_cast<u32>(id) + 1);
+  copies.push_back(std::move(c));
+  uncommitted.push_back(id);
+  if (options_.policy == completion::early) memory_.deliver(copies.back());
+  return id;
+}
+
+int copy_engine::commit(int node) {
+  int const id = static_cast<int>(groups.size());
+  for (int c : uncommitted) copies[static_cast<std::size_t>(c)].group = id;
+  groups.push_back({node, static_cast<int>(copies.size()) - 1, uncommitted.empty()});
+  uncommitted.clear();
+  return id;
+}
+
+u32 copy_engine::wait(i64 pending, std::vector<int> const& named) {
+  i64 through = static_cast<i64>(groups.size()) - pending; // groups below this number are to be complete
+  for (int g : named) through = std::max<i64>(through, g + 1);
+  if (through <= 0) return 0;
+  auto const n = static_cast<u32>(groups[static_cast<std::size_t>(through) - 1].last + 1);
+  deliver_copies(n);
+  return n;
+}
+
+void copy_engine::deliver_copies(std::size_t n) {
+  for (; delivered_ < n; ++delivered_) memory_.deliver(copies[delivered_]);
+}
+
+void copy_engine::add(bulk_store s) {
+  stores.push_back(s);
+  if (options_.policy == completion::early) memory_.deliver(stores.back());
+}
+
+void copy_engine::deliver_stores(std::size_t n) {
+  for (; stored_ < n; ++stored_) memory_.deliver(stores[stored_]);
+}
+
+void copy_engine::advance() {
+  if (options_.policy != completion::random) return;
+  for (std::size_t c = delivered_; c < copies.size(); ++c)
+    if (!copies[c].delivered && random_() % 4 == 0) memory_.deliver(copies[c]);
+  for (std::size_t s = stored_; s < stores.size(); ++s)
+    if (!stores[s].delivered && random_() % 4 == 0) memory_.deliver(stores[s]);
 }
 
 } // namespace kiln::interpreter

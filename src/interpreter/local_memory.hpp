@@ -1,11 +1,12 @@
-// Local memory of a CTA: the arena's bytes, what is known about each of them, and the engine that copies into it
-// asynchronously.
+// Local memory of a CTA: the arena's bytes and what is known about each of them; and the copies of one agent.
 //
 // The shadow says for every byte whether it was written, whether what was written is specified, which buffer and which
-// operation wrote and read it last, and which copy still has it to write. With one agent per CTA its program order orders
-// everything but those copies; the writer and reader entries are where other agents' clocks will be compared.
+// operation wrote it last, and with what stamp (clocks.hpp): an access is ordered after the write when the accessing agent's
+// clock has reached the stamp. Reads leave theirs where another agent, or an engine, could overwrite.
 #pragma once
 #include <kiln/interpreter/interpreter.hpp>
+
+#include "src/interpreter/clocks.hpp"
 
 #include <random>
 #include <vector>
@@ -22,23 +23,29 @@ struct arena_layout {
 
 /// What is known about one byte of local memory.
 struct byte_shadow {
-  bool initialised = false;
   bool poison = false;  ///< written, but with nothing that is specified: masked off without `.other`
+  bool generic = false; ///< written by ordinary stores, which bulk copies see after a fence only
   i16 leaf = -1;        ///< buffer through which it was written last
   i32 writer = -1;      ///< node that wrote it last
-  i32 reader = -1;      ///< node that read it last
-  i32 pending = -1;     ///< copy in flight that writes it, an index into `engine`
+  i32 lane = -1;        ///< stamp of that write; -1: nobody wrote it
+  u32 value = 0;
+};
+
+/// The last read of a byte by one agent or engine.
+struct byte_read {
+  u32 value = 0;
+  i32 node = -1;
 };
 
 /// An asynchronous copy into local memory.
 struct async_copy {
   enum class part : u8 { copy, other, poison };
   int node = -1;
-  int group = -1;      ///< the group that it was committed to
+  static constexpr int on_barrier = 1 << 30;
+  int group = -1;      ///< the group that it was committed to; on_barrier: a barrier stands for it
   int buffer = -1;
   int element_bytes = 0;
   bool delivered = false; ///< the bytes are there
-  bool complete = false;  ///< and a wait has said so
   std::vector<i32> offsets;
   std::vector<part> what;
   std::vector<u64> source; ///< address, or the bits of `other`
@@ -46,44 +53,73 @@ struct async_copy {
 
 struct async_group {
   int node = -1;
-  std::vector<int> copies;
-  bool complete = false;
+  int last = -1; ///< copies up to this one are complete when the group is
+  bool empty = true;
+};
+
+/// A bulk copy out of local memory.
+struct bulk_store {
+  int node = -1;
+  bool delivered = false;
+  i32 offset = 0;
+  i64 bytes = 0;
+  void* to = nullptr; ///< null: outside its argument, and not made
 };
 
 class local_memory {
 public:
-  local_memory(arena_layout const& layout, run_options const& options, std::mt19937_64& random)
+  local_memory(arena_layout const& layout, lanes const& l, run_options const& options)
       : bytes(static_cast<std::size_t>(layout.bytes), unwritten), shadow(options.check ? bytes.size() : 0),
-        options_(options), random_(random) {}
+        reads(shadow.size() * static_cast<std::size_t>(l.readers)), readers_(static_cast<std::size_t>(l.readers)) {}
 
   static constexpr unsigned char unwritten = 0xa5; ///< what local memory holds before anything is written
   static constexpr unsigned char in_flight = 0xfb; ///< what the destination of a copy holds until it is delivered
 
   std::vector<unsigned char> bytes;
   std::vector<byte_shadow> shadow; ///< empty when nothing is checked
+  std::vector<byte_read> reads;    ///< `readers` a byte
 
   u64 read(i32 offset, int width) const;
   void write(i32 offset, int width, u64 bits);
+  byte_read* reads_of(i32 byte) { return reads.data() + static_cast<std::size_t>(byte) * readers_; }
 
-  // -- the engine ----------------------------------------------------------------------------------------------------------
+  /// Poisons a copy's destination and stamps it.
+  void begin(async_copy const& c, int lane, u32 value);
+  void deliver(async_copy& c);
+  void deliver(bulk_store& s);
+
+private:
+  std::size_t readers_;
+};
+
+/// The copies that one agent has issued. Copy n has stamp n + 1 in the agent's lane of copies; stores likewise.
+class copy_engine {
+public:
+  copy_engine(local_memory& memory, run_options const& options, std::mt19937_64& random)
+      : memory_(memory), options_(options), random_(random) {}
+
   std::vector<async_copy> copies;
   std::vector<async_group> groups;
   std::vector<int> uncommitted; ///< copies of no group yet
+  std::vector<bulk_store> stores;
 
   /// Poisons the destination and, by policy, delivers at once.
-  int issue(async_copy c);
+  int issue(async_copy c, int lane);
   int commit(int node);
-  /// Completes all groups but the last `pending`, and the given ones with all before them.
-  void wait(i64 pending, std::vector<int> const& named);
+  /// Delivers all groups but the last `pending`, and the given ones with all before them. The number of copies that are complete.
+  u32 wait(i64 pending, std::vector<int> const& named);
+  /// Delivers the first `n` copies.
+  void deliver_copies(std::size_t n);
+  void add(bulk_store s);
+  void deliver_stores(std::size_t n);
   /// With policy random, some copies may arrive now.
   void advance();
 
 private:
-  void deliver(async_copy& c);
-  void complete(async_group& g);
+  local_memory& memory_;
   run_options const& options_;
   std::mt19937_64& random_;
-  std::size_t first_incomplete_ = 0;
+  std::size_t delivered_ = 0, stored_ = 0; ///< all before these are
 };
 
 } // namespace kiln::interpreter

@@ -62,7 +62,7 @@ checker_error::~checker_error() = default;
 // -- launch --------------------------------------------------------------------------------------------------------------
 
 launch::launch(graph_view g, dims the_grid, std::span<host_argument const> a, run_options const& o)
-    : graph(g), grid(the_grid), arguments(a), options(o), random(o.seed), arena(g) {
+    : graph(g), grid(the_grid), arguments(a), options(o), random(o.seed), arena(g), clocks(g) {
   check_arguments();
 }
 
@@ -113,7 +113,7 @@ report launch::run() {
 
 bool launch::knows(int node, char const* rule) { return known_.contains({node, rule}); }
 
-void launch::add_fault(int node, char const* rule, std::string const& what, dims id) {
+void launch::add_fault(int node, char const* rule, std::string const& what, dims id, std::string const& who) {
   auto const [known, is_new] = known_.try_emplace({node, rule}, result.diagnostics.size());
   if (!is_new) {
     ++result.diagnostics[known->second].count;
@@ -127,7 +127,9 @@ void launch::add_fault(int node, char const* rule, std::string const& what, dims
   f.line = graph[node].line;
   std::ostringstream s;
   s << "kiln[" << rule << "] " << what << " (" << base_name(graph.file(node)) << ":" << f.line << ", cta " << id.x << ","
-    << id.y << "," << id.z << ")";
+    << id.y << "," << id.z;
+  if (!who.empty()) s << ", " << who;
+  s << ")";
   f.text = s.str();
   result.diagnostics.push_back(std::move(f));
 }
@@ -135,22 +137,23 @@ void launch::add_fault(int node, char const* rule, std::string const& what, dims
 // -- cta, agent ------------------------------------------------------------------------------------------------------------
 
 cta::cta(launch& l, dims i)
-    : run(l), id(i), local(l.arena, l.options, l.random), worker(std::make_unique<agent>(*this)),
-      thread([this] { worker->run_kernel(); }) {}
+    : run(l), id(i), local(l.arena, l.clocks, l.options), meeting(l.graph, l.clocks),
+      agents(static_cast<std::size_t>(l.clocks.agents)), worker(std::make_unique<agent>(*this, 0)),
+      thread([this] { worker->run_kernel(); }) {
+  agents[0] = worker.get();
+  agent_names();
+}
 cta::~cta() = default;
 
-agent::agent(cta& c) : block(c), run(c.run), graph(c.run.graph), contents(static_cast<std::size_t>(graph.size())) {}
+agent::agent(cta& c, int number)
+    : block(c), run(c.run), graph(c.run.graph), id(number), threads(32 * graph.attrs.num_warps), now(c.run.clocks.count),
+      copies(c.local, c.run.options, c.run.random), contents(static_cast<std::size_t>(graph.size())) {
+  now[id] = 1;
+}
 
 void agent::run_kernel() {
   execute(0, graph.size());
-  if (!checking()) return;
-  local_memory const& local = block.local;
-  for (int c : local.uncommitted)
-    fault(local.copies[static_cast<std::size_t>(c)].node, "R-HZ06",
-          "this async_load is never committed; async_load_commit_group() and a wait after it are missing");
-  for (async_group const& g : local.groups)
-    if (!g.complete && !g.copies.empty())
-      fault(g.node, "R-HZ06", "the group committed here is never waited for before the kernel ends; add async_load_wait_group(0)");
+  check_exit(*this);
 }
 
 void agent::execute(int from, int to) {
@@ -196,7 +199,9 @@ report run(graph_view graph, dims grid, std::span<host_argument const> arguments
 report run_all_policies(graph_view graph, dims grid, std::span<host_argument const> arguments, run_options options) {
   options.policy = completion::late;
   bool const asynchronous =
-      std::any_of(graph.nodes.begin(), graph.nodes.end(), [](node const& n) { return n.code == op::async_load; });
+      std::any_of(graph.nodes.begin(), graph.nodes.end(), [](node const& n) {
+        return n.code == op::async_load || n.code == op::async_load_bulk || n.code == op::async_store_bulk || n.code == op::tasks_begin;
+      });
   if (!asynchronous) return run(graph, grid, arguments, options);
 
   std::vector<std::vector<unsigned char>> before;

@@ -1,12 +1,18 @@
-// The machine that runs a graph: a launch has CTAs, a CTA has local memory and an agent, an agent has a program counter and
-// the content of every node. Bodies of operations (bodies.hpp) see it through `agent`.
+// The machine that runs a graph: a launch has CTAs, a CTA has local memory, barriers and agents, an agent has a program
+// counter and the content of every node. Bodies of operations (bodies.hpp) see it through `agent`.
+//
+// A CTA runs on a fiber. Where tasks begin, that fiber becomes their scheduler: every replica of every task is an agent on a
+// fiber of its own, chosen by the seed among those that are not blocked. When all are blocked, the engines deliver one more
+// copy; when they have none, that is a deadlock.
 #pragma once
 #include <kiln/interpreter/interpreter.hpp>
 
 #include "src/interpreter/data.hpp"
 #include "src/interpreter/fiber.hpp"
 #include "src/interpreter/local_memory.hpp"
+#include "src/interpreter/rendezvous.hpp"
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <random>
@@ -31,13 +37,14 @@ public:
   report result;
   i64 steps = 0;
   arena_layout arena;
+  lanes clocks;
 
   bool doubled() const { return options.precision == precision::doubled; }
   /// The type in which values of `t` are kept between operations.
   dtype carrier(dtype t) const { return doubled() && is_float(t) && !is_f8(t) ? dtype::f64 : t; }
 
-  /// Adds a fault at a node, or counts it when that node broke that rule before.
-  void add_fault(int node, char const* rule, std::string const& what, dims cta);
+  /// Adds a fault at a node, or counts it when that node broke that rule before. `who`: the agent, empty for the kernel's own.
+  void add_fault(int node, char const* rule, std::string const& what, dims cta, std::string const& who = {});
   /// Whether a fault of this node and rule would be news; saves writing the text.
   bool knows(int node, char const* rule);
 
@@ -48,7 +55,7 @@ private:
 
 class agent;
 
-/// One CTA: its local memory, and its agent on a fiber.
+/// One CTA: its local memory, its barriers, and its agents on fibers.
 class cta {
 public:
   cta(launch& l, dims id);
@@ -56,18 +63,45 @@ public:
   launch& run;
   dims const id;
   local_memory local;
-  std::unique_ptr<agent> worker;
+  rendezvous meeting;
+  std::vector<agent*> agents;    ///< by number; null before and after their tasks
+  std::vector<std::string> names; ///< of agents, for messages
+  std::unique_ptr<agent> worker; ///< the kernel's own: number 0
   fiber thread;
+
+  std::string const& name_of(int agent) const { return names[static_cast<std::size_t>(agent)]; }
+  std::string barrier_name(int slot) const;
+  /// Runs the tasks of a region, from its scheduler, the kernel's own agent.
+  void run_tasks(int begin);
+  /// Nobody can go on, and no engine has anything left: reports who waits for what, and ends the run.
+  [[noreturn]] void deadlock();
+  int tasks_running = 0; ///< agents of the region that runs now
+
+private:
+  void agent_names();
 };
 
-/// What executes: a set of warps with one program order. Here the whole CTA.
+/// What executes: a set of warps with one program order. The whole CTA, or a replica of a task.
 class agent {
 public:
-  agent(cta& c);
+  agent(cta& c, int number);
 
   cta& block;
   launch& run;
   graph_view const& graph;
+  int const id;
+  int replica = 0;
+  int threads = 0;
+  clock now;           ///< what is behind this agent
+  copy_engine copies;
+  fiber* own = nullptr; ///< of a task
+
+  /// Blocks until ready() is true.
+  void wait_until(int node, std::function<bool()> ready);
+  /// A point where another agent may run, and copies may land.
+  void pause();
+  std::function<bool()> ready; ///< of a blocked agent
+  int waits_at = -1;           ///< the node where it is blocked
 
   /// Runs the whole graph.
   void run_kernel();
@@ -92,9 +126,10 @@ public:
   }
   /// The result of node i, ready to be filled: its carrier type, its number of elements.
   data& fresh(int i);
-  /// Lets other CTAs run.
+  /// Lets other agents and CTAs run.
   void yield() {
-    if (run.options.resident_ctas > 1) block.thread.yield();
+    if (own) own->yield();
+    else if (run.options.resident_ctas > 1) block.thread.yield();
   }
 
   bool news(int node, char const* rule) { return run.knows(node, rule) ? (run.add_fault(node, rule, {}, block.id), false) : true; }
@@ -104,7 +139,7 @@ public:
     if (!news(node, rule)) return;
     std::ostringstream s;
     ((s << parts), ...);
-    run.add_fault(node, rule, s.str(), block.id);
+    run.add_fault(node, rule, s.str(), block.id, id == 0 ? std::string() : block.name_of(id));
   }
   /// "parameter 2", for messages.
   std::string parameter(int origin) const { return "parameter " + std::to_string(origin); }

@@ -67,6 +67,8 @@ struct generator_options {
 
 /// A graph of about `options.steps` operations chosen by the seed.
 generated random_graph(std::uint64_t seed, generator_options const& options = {});
+/// Barriers and tasks: programs of several agents are not random, see tests/unit/mutation.cpp.
+bool of_tasks(kiln::op o);
 
 /// Whether an operation takes operands (or, without operands, gives a result) of a type; see the table in the source.
 bool accepts(kiln::op o, kiln::dtype t);

@@ -36,7 +36,7 @@ int generator::variants(op o) {
 }
 
 bool generator::emit(op o, dtype t, int variant) {
-  if (!may(o, t)) return false;
+  if (!may(o, t) || of_tasks(o)) return false;
   if (o <= op::result) return structure(o, t, variant);
   if (o == op::constant) {
     value v = random_constant(t, variant % 2 ? any_shape() : tile_shape(), anything);

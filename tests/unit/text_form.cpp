@@ -153,7 +153,7 @@ TEST(text_form, mistakes_are_told_with_their_place_and_what_was_expected) {
            mistake{"kernel \"a\" {\n  %0 = constant {bits=1e39} : f32\n}", "m.kg:2:23: expected a number that f32 can hold, found \"1e39\""},
            mistake{"kernel \"a\" {\n  %0 = constant {bits=60000.0} : f8e5m2\n}", "m.kg:2:23: expected a number that f8e5m2 can hold, found \"60000.0\""},
            mistake{"kernel \"a\" {\n  %0 = constant {bits=inf} : f8e4m3\n}", "m.kg:2:23: expected a finite number (f8e4m3 has no infinity), found \"inf\""},
-           mistake{"kernel \"a\" {\n  %0 = constant {bits=1} : f99\n}", "m.kg:2:28: expected a type: an element type, ptr<T>, array<T>, region<T>, buffers<T>, view<T>, cell<T> or token, found \"f99\""},
+           mistake{"kernel \"a\" {\n  %0 = constant {bits=1} : f99\n}", "m.kg:2:28: expected a type: an element type, ptr<T>, array<T>, region<T>, buffers<T>, view<T>, cell<T>, token, barriers or barrier, found \"f99\""},
            mistake{"kernel \"a\" {\n  %0 = constant {bits=1} : i32[0]\n}", "m.kg:2:32: an extent must be between 1 and 2147483647"},
            mistake{"kernel \"a\" {\n  %0 = constant {bits=1} : i32[2147483647,1024]\n}", "m.kg:2:31: a shape of more than 2^40 elements"},
            mistake{"kernel \"a\" {\n  %0 = constant {bits=1} : i32\n  %0 = constant {bits=1} : i32\n}", "m.kg:3:3: a second node with label %0"},

@@ -23,6 +23,7 @@ enum class attribute_kind : std::uint8_t {
   cache,     ///< kiln::cache
   evict,     ///< kiln::evict
   nan,       ///< nan_mode
+  fence,     ///< kiln::fence
 };
 
 /// Name of attribute `i` of an operation.
@@ -45,7 +46,9 @@ inline constexpr named_kind kinds_by_name[] = {
     {"cache", attribute_kind::cache},     {"evict", attribute_kind::evict},     {"order", attribute_kind::order},
     {"scope", attribute_kind::scope},     {"fast", attribute_kind::flag},       {"volatile", attribute_kind::flag},
     {"keep", attribute_kind::flag},       {"reverse", attribute_kind::flag},    {"relaxed", attribute_kind::flag},
-    {"require", attribute_kind::flag},    {"unique", attribute_kind::flag},
+    {"require", attribute_kind::flag},    {"unique", attribute_kind::flag},     {"per_thread", attribute_kind::flag},
+    {"exclusive", attribute_kind::flag},  {"no_ending_sync", attribute_kind::flag}, {"read_only", attribute_kind::flag},
+    {"fence", attribute_kind::fence},
 };
 constexpr attribute_kind find_attribute_kind(op o, int i) {
   std::string_view name = attribute_name(o, i);
@@ -78,12 +81,14 @@ inline constexpr std::string_view scope_names[] = {"cta", "gpu", "system"};
 inline constexpr std::string_view cache_names[] = {"none", "ca", "cg", "cs", "cv", "wb", "wt"};
 inline constexpr std::string_view evict_names[] = {"none", "first", "last"};
 inline constexpr std::string_view nan_names[] = {"ignore", "propagate"};
+inline constexpr std::string_view fence_names[] = {"gpu", "sys", "async_shared"};
 static_assert(std::size(reduce_names) == static_cast<int>(reduce_op::custom) + 1);
 static_assert(std::size(atomic_names) == static_cast<int>(atomic_op::xchg) + 1);
 static_assert(std::size(order_names) == static_cast<int>(memory_order::acq_rel) + 1);
 static_assert(std::size(scope_names) == static_cast<int>(memory_scope::system) + 1);
 static_assert(std::size(cache_names) == static_cast<int>(cache::wt) + 1);
 static_assert(std::size(evict_names) == static_cast<int>(evict::last) + 1);
+static_assert(std::size(fence_names) == static_cast<int>(fence::async_shared) + 1);
 } // namespace detail
 
 /// The names of an attribute's enumerators, in order; empty when it is no enumeration.
@@ -96,6 +101,7 @@ constexpr std::span<std::string_view const> enumerators_of(attribute_kind k) {
   case attribute_kind::cache: return detail::cache_names;
   case attribute_kind::evict: return detail::evict_names;
   case attribute_kind::nan: return detail::nan_names;
+  case attribute_kind::fence: return detail::fence_names;
   default: return {};
   }
 }

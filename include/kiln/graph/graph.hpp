@@ -17,7 +17,8 @@
 //        store %9, %7, _
 //
 // Structure is in the list too: for_begin .. for_end, if_begin .. [if_else ..] if_end, while_begin .. while_test ..
-// while_end, combine_begin .. combine_end; each end of such a pair knows the other by index.
+// while_end, combine_begin .. combine_end, tasks_begin (task_begin .. task_end).. tasks_end; each end of such a pair knows the
+// other by index.
 #pragma once
 #include <kiln/dtype/dtype.hpp>
 #include <kiln/graph/op.hpp>
@@ -58,6 +59,8 @@ enum class node_kind : std::uint8_t {
   view,    ///< one slot or a part of one
   cell,    ///< a var
   token,   ///< asynchronous work
+  barriers, ///< an allocation of memory barriers
+  barrier, ///< one of them
 };
 
 /// One operation. Operands and attributes lie in the graph's pools.

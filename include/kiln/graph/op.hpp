@@ -31,7 +31,7 @@ enum : std::uint32_t {
   local_alloc = 8192,          ///< makes a local buffer
   view = 16384 | pure,         ///< address arithmetic on local memory
   async = 32768,               ///< issues, groups or awaits asynchronous work
-  barrier = 65536,             ///< synchronises the CTA
+  barrier = 65536,             ///< synchronises agents, or makes what does
   effect = 131072,             ///< visible outside the kernel other than through memory
   hint = 262144,               ///< carries a promise; the value is that of the operand
 };
@@ -82,5 +82,6 @@ enum class memory_order : std::uint8_t { relaxed, acquire, release, acq_rel };
 enum class memory_scope : std::uint8_t { cta, gpu, system };
 enum class cache : std::uint8_t { none, ca, cg, cs, cv, wb, wt };
 enum class evict : std::uint8_t { none, first, last };
+enum class fence : std::uint8_t { gpu, sys, async_shared };
 
 } // namespace kiln

@@ -77,6 +77,10 @@ public:
   diagnostic error;
   attributes attrs{};
 
+  int task = -1;            ///< being recorded: 0 the default task, 1 another one, -1 none
+  int last_tasks = -1;      ///< the latest tasks_begin
+  int exclusive_tasks = -1; ///< the one that promised to be alone
+
   /// During a replay, recording stops with a compile error at this node.
   int stop_at = -1;
   bool replay = false;

@@ -29,6 +29,7 @@ public:
         break;
       case op::view_index: index(i); break;
       case op::view_slice: slice(i); break;
+      case op::barrier_index: barrier(i); break;
       case op::gather: indices(i, 0, 1); break;
       case op::local_gather: indices(i, 0, 1); break;
       case op::local_scatter: indices(i, 0, 2); break;
@@ -66,6 +67,21 @@ private:
     m << "kiln[R-BD01] ";
     name(m, from);
     m << (slot ? ": index " : ": index along axis 0 ");
+    value(m, x);
+    m << ", valid 0.." << n - 1;
+  }
+  constexpr void barrier(int i) {
+    int const from = g_.operand(i, 0);
+    range const& x = r_[g_.operand(i, 1)];
+    std::int64_t const n = g_.attribute(from, 0);
+    if (x.lo < n && x.hi >= 0) return;
+    message m = at(i);
+    m << "kiln[R-BD05] ";
+    if (char const* const name = g_.string(static_cast<int>(g_.attribute(from, 3))); *name)
+      m << name;
+    else
+      m << "barriers@" << g_[from].line;
+    m << ": index ";
     value(m, x);
     m << ", valid 0.." << n - 1;
   }

@@ -40,8 +40,28 @@ constexpr local_placement place_local(graph_view const& g) {
     std::int64_t& end = b.placement == scope::shared_static ? p.static_bytes : p.dynamic_bytes;
     end = detail::round_up(end, detail::buffer_alignment(b)) + b.slots * detail::slot_stride(g, b);
   }
+  // Behind the data: 8 bytes a memory barrier.
+  std::int64_t barriers = 0;
+  for (node const& n : g.nodes)
+    if (n.code == op::alloc_barriers) barriers += g.attribute_pool.items[n.attributes];
+  if (barriers > 0) p.dynamic_bytes = detail::round_up(p.dynamic_bytes, 8) + 8 * barriers;
   return p;
 }
+
+namespace detail {
+/// Warps of a CTA: the kernel's own, and the most that the tasks of one region add.
+constexpr int warps_of(graph_view const& g) {
+  int most = g.attrs.num_warps;
+  for (int i = 0, region = 0; i < g.size(); ++i) {
+    if (g[i].code == op::tasks_begin) region = 0;
+    if (g[i].code != op::task_begin) continue;
+    int const w = static_cast<int>(g.attribute(i, 0)), replicas = static_cast<int>(g.attribute(i, 2));
+    region += replicas * (w == 0 ? g.attrs.num_warps : w);
+    if (region > most) most = region;
+  }
+  return most;
+}
+} // namespace detail
 
 /// Why a kernel does not fit `t`; `ok()` when it does.
 ///
@@ -94,9 +114,10 @@ constexpr diagnostic check_capacity(graph_view const& g, target const& t) {
     return d;
   }
   if (t.is_host()) return d;
-  int const threads = g.attrs.num_warps * t.warp_size;
+  int const warps = detail::warps_of(g), threads = warps * t.warp_size;
   if (g.attrs.num_warps < 1 || threads > t.max_threads) {
-    at(0) << "kiln[R-CP08] " << t.name() << ": " << g.attrs.num_warps << " warps = " << threads << " threads, valid 1.." << t.max_threads << "; change attributes{.num_warps}";
+    at(0) << "kiln[R-CP08] " << t.name() << ": " << warps << " warps = " << threads << " threads, valid 1.." << t.max_threads << "; change attributes{.num_warps}"
+          << (warps == g.attrs.num_warps ? "" : ", or the tasks' .num_warps and .replicate");
     return d;
   }
   std::int64_t const ctas = g.attrs.cluster.x * g.attrs.cluster.y * g.attrs.cluster.z;

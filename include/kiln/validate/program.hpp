@@ -9,190 +9,9 @@
 // that the loop runs as often as the simulation wants and a guard such as `i + 3 < steps` is decided exactly; conditions on
 // the others are explored both ways.
 #pragma once
-#include <kiln/graph/recorder.hpp>
+#include <kiln/validate/sim_program.hpp>
 
 namespace kiln::detail {
-
-/// An array with one element per node, made when the number of nodes is known.
-template <class T>
-struct table {
-  T* items = nullptr;
-  constexpr table() = default;
-  table(table const&) = delete;
-  constexpr ~table() { delete[] items; }
-  constexpr void resize(int n, T value) {
-    delete[] items;
-    items = new T[static_cast<unsigned>(n) + 1]{};
-    if (value != T{})
-      for (int i = 0; i < n; ++i) items[i] = value;
-  }
-  constexpr T& operator[](int i) { return items[i]; }
-  constexpr T const& operator[](int i) const { return items[i]; }
-};
-
-/// A register whose content is not known.
-inline constexpr std::int64_t unknown = -0x7fffffffffffffff - 1;
-
-enum class sim_op : std::uint8_t {
-  scalar, ///< r[a] = node's operation on r[b], r[c], r[d]
-  symbol, ///< r[a] = value of symbol b
-  move,   ///< r[a] = r[b]
-  loop,   ///< r[a] from r[b] to r[c] by r[d]; leaves to `target`
-  next,   ///< back to the loop at `target`
-  branch, ///< to `target` unless r[a]
-  jump,   ///< to `target`
-  again,  ///< back to the while loop at `target`
-  exit,   ///< leaves a while loop to `target` unless r[a]
-  assume, ///< this run cannot happen unless r[a]
-  read,   ///< box a
-  write,  ///< box a
-  async,  ///< box a is written later; b: 1 when masked elements may stay unspecified, 2 when some surely do
-  commit, ///< r[a] = the group's number
-  wait,   ///< at most b groups pending; token registers c.. (d of them)
-  done,
-};
-
-struct instruction {
-  sim_op code{};
-  std::int32_t a = -1, b = -1, c = -1, d = -1;
-  std::int32_t target = -1;
-  std::int32_t node = -1;
-};
-
-/// A view, in coordinates of its buffer.
-struct box {
-  std::int32_t buffer = 0;
-  std::int32_t slot = -1;   ///< register; -1: slot 0
-  std::int32_t node = -1;   ///< the view
-  std::int32_t index = -1;  ///< the node that selects the slot, or -1
-  int axes = 0;             ///< of the view
-  int axis[max_rank]{};     ///< of the view's axis: the buffer's
-  int start[max_rank]{};    ///< constant part, by buffer axis
-  std::int32_t moving[max_rank]{}; ///< register added to start, or -1
-  int extent[max_rank]{};
-  bool whole = true;        ///< no axis is narrowed
-  bool reshaped = false;    ///< axes no longer correspond
-  bool exact = true;        ///< false: a part whose place cannot be expressed; it is left out of the simulation
-};
-
-/// How a buffer is cut into atoms.
-struct atom_grid {
-  std::int32_t first = 0;  ///< atom
-  std::int32_t per_slot = 1;
-  int rank = 0;
-  int size[max_rank]{};    ///< elements of an atom along an axis
-  int count[max_rank]{};   ///< atoms along an axis
-};
-
-/// A loop whose trip count a launch decides.
-struct free_loop {
-  std::int32_t node = -1;
-  bool outer = false; ///< holds another loop and its index selects nothing: a few passes are enough
-};
-
-struct affine {
-  std::int32_t root = -1; ///< node; -1: a constant
-  std::int64_t scale = 0, offset = 0;
-};
-
-struct agent_range {
-  std::int32_t begin = 0; ///< first instruction
-};
-
-struct sim_program {
-  vec<instruction> code;
-  vec<box> boxes;
-  vec<atom_grid> grids;
-  vec<free_loop> loops;
-  vec<std::int32_t> symbol_nodes;  ///< of a symbol: a node with its value number
-  vec<std::int32_t> token_registers;
-  vec<std::int64_t> constants;     ///< initial content of each register
-  vec<agent_range> agents;
-  int atoms = 0;
-  int ring = 1;      ///< the longest: slots, and divisors of slot indices
-  bool async = false;
-  int left_out = -1; ///< an access that is not simulated
-};
-
-/// Wraps x to an integer or b1 type.
-constexpr std::int64_t wrap(dtype t, std::int64_t x) {
-  switch (t) {
-  case dtype::b1: return x != 0;
-  case dtype::i8: return static_cast<std::int8_t>(x);
-  case dtype::i16: return static_cast<std::int16_t>(x);
-  case dtype::i32: return static_cast<std::int32_t>(x);
-  case dtype::u8: return static_cast<std::uint8_t>(x);
-  case dtype::u16: return static_cast<std::uint16_t>(x);
-  case dtype::u32: return static_cast<std::uint32_t>(x);
-  default: return x;
-  }
-}
-
-/// One scalar operation on what is known; 0 & x and 0 * x are known whatever x is.
-constexpr std::int64_t evaluate(op o, dtype from, dtype to, std::int64_t x, std::int64_t y, std::int64_t z) {
-  bool const ux = x == unknown, uy = y == unknown;
-  switch (o) {
-  case op::mul:
-    if (x == 0 || y == 0) return 0;
-    break;
-  case op::bit_and:
-    if (x == 0 || y == 0) return 0;
-    break;
-  case op::bit_or:
-    if (is_bool(to) && (x == 1 || y == 1)) return 1;
-    break;
-  case op::rem:
-    if (x == 0) return 0;
-    break;
-  case op::where:
-    return ux ? (y == z ? y : unknown) : x ? y : z;
-  case op::cast:
-    if (is_float(from) || is_float(to)) return unknown;
-    return ux ? unknown : to == dtype::b1 ? x != 0 : wrap(to, x);
-  case op::bit_not: return ux ? unknown : is_bool(to) ? !x : wrap(to, ~x);
-  case op::neg: return ux ? unknown : wrap(to, static_cast<std::int64_t>(0 - static_cast<std::uint64_t>(x)));
-  case op::abs: return ux ? unknown : wrap(to, x < 0 ? static_cast<std::int64_t>(0 - static_cast<std::uint64_t>(x)) : x);
-  case op::multiple_of: case op::max_contiguous: return x;
-  default: break;
-  }
-  if (ux || uy) return unknown;
-  // u64 above the range of i64 would compare and divide differently.
-  if (from == dtype::u64 && (x < 0 || y < 0)) return unknown;
-  auto const ax = static_cast<std::uint64_t>(x), ay = static_cast<std::uint64_t>(y);
-  switch (o) {
-  case op::add: return wrap(to, static_cast<std::int64_t>(ax + ay));
-  case op::sub: return wrap(to, static_cast<std::int64_t>(ax - ay));
-  case op::mul: return wrap(to, static_cast<std::int64_t>(ax * ay));
-  case op::div: return y == 0 ? wrap(to, -1) : y == -1 ? wrap(to, static_cast<std::int64_t>(0 - ax)) : wrap(to, x / y);
-  case op::rem: return y == 0 ? x : y == -1 ? 0 : wrap(to, x % y);
-  case op::bit_and: return x & y;
-  case op::bit_or: return x | y;
-  case op::bit_xor: return x ^ y;
-  case op::shl: return y < 0 || y >= bits_of(to) ? 0 : wrap(to, static_cast<std::int64_t>(ax << y));
-  case op::shr: return y < 0 || y >= bits_of(to) ? (x < 0 ? -1 : 0) : x >> y;
-  case op::min: return x < y ? x : y;
-  case op::max: return x < y ? y : x;
-  case op::eq: return x == y;
-  case op::ne: return x != y;
-  case op::lt: return x < y;
-  case op::le: return x <= y;
-  case op::gt: return x > y;
-  case op::ge: return x >= y;
-  default: return unknown;
-  }
-}
-
-/// An operation that `evaluate` knows, on rank-0 integers and b1.
-constexpr bool evaluates(op o) {
-  switch (o) {
-  case op::add: case op::sub: case op::mul: case op::div: case op::rem: case op::bit_and: case op::bit_or: case op::bit_xor:
-  case op::shl: case op::shr: case op::min: case op::max: case op::eq: case op::ne: case op::lt: case op::le: case op::gt:
-  case op::ge: case op::where: case op::cast: case op::bit_not: case op::neg: case op::abs: case op::multiple_of: case op::max_contiguous:
-    return true;
-  default: return false;
-  }
-}
-constexpr bool compares(op o) { return o >= op::eq && o <= op::ge; }
 
 /// Makes the program of a verified graph. O(nodes).
 class slicer {
@@ -276,7 +95,7 @@ public:
 private:
   static constexpr bool touches(op o) {
     return o == op::local_load || o == op::local_store || o == op::local_gather || o == op::local_scatter || o == op::async_load ||
-           o == op::async_commit || o == op::async_wait;
+           o == op::async_commit || o == op::async_wait || (o >= op::barrier_wait && o <= op::async_store_wait && o != op::agent_sync);
   }
   constexpr bool is_event(int i) const {
     if (touches(g_[i].code)) return true;
@@ -295,13 +114,13 @@ private:
     bool any = false;
     for (int i = 0; i < n; ++i) {
       op const o = g_[i].code;
-      if (o == op::for_end || o == op::if_end || o == op::while_end || o == op::combine_end) {
+      if (o == op::for_end || o == op::if_end || o == op::while_end || o == op::combine_end || o == op::task_end || o == op::tasks_end) {
         parent_[i] = open;
         open = parent_[open];
         continue;
       }
       parent_[i] = open;
-      if (o == op::for_begin || o == op::if_begin || o == op::while_begin || o == op::combine_begin)
+      if (o == op::for_begin || o == op::if_begin || o == op::while_begin || o == op::combine_begin || o == op::task_begin || o == op::tasks_begin)
         open = i;
       else if (o == op::var_set) {
         int const cell = g_.operand(i, 0);
@@ -331,6 +150,10 @@ private:
             if (t >= 0) need(t);
         continue;
       }
+      if (o >= op::barrier_wait && o <= op::async_store_wait) {
+        need_meeting(i);
+        continue;
+      }
       if (o == op::dot) {
         for (int j = 0; j < 2; ++j)
           if (g_[g_.operand(i, j)].kind == node_kind::view) need_view(g_.operand(i, j));
@@ -355,6 +178,18 @@ private:
       else
         for (std::int32_t o : g_.operands(r)) need(o);
       r = parent_[r];
+    }
+  }
+  constexpr void need_meeting(int i) {
+    for (std::int32_t o : g_.operands(i)) {
+      if (o < 0) continue;
+      node const& n = g_[o];
+      if (n.kind == node_kind::view)
+        need_view(o);
+      else if (n.kind == node_kind::barrier)
+        need(g_.operand(o, 1));
+      else if (n.kind == node_kind::value)
+        need(o); // parity, predicate
     }
   }
   constexpr void need_view(int v) {
@@ -396,7 +231,9 @@ private:
   /// A scalar that comes from outside the program: a parameter, memory, floating arithmetic.
   constexpr bool is_root(int i) const {
     node const& n = g_[i];
-    if (n.kind == node_kind::token || n.code == op::constant || n.code == op::for_begin || n.code == op::var || n.code == op::var_get) return false;
+    if (n.kind == node_kind::token || n.code == op::constant || n.code == op::for_begin || n.code == op::var || n.code == op::var_get ||
+        n.code == op::replica_id)
+      return false;
     if (n.kind != node_kind::value || n.shape != 0 || !(is_int(n.type) || is_bool(n.type)) || !evaluates(n.code)) return true;
     for (std::int32_t o : g_.operands(i))
       if (g_[o].shape != 0 || !(is_int(g_[o].type) || is_bool(g_[o].type))) return true;
@@ -422,7 +259,7 @@ private:
       number_[i] = i;
       if (x.code == op::constant) {
         folded_[i] = wrap(x.type, g_.attribute(i, 0));
-      } else if (x.code == op::for_begin || x.code == op::var || x.code == op::var_get || x.kind == node_kind::token) {
+      } else if (x.code == op::for_begin || x.code == op::var || x.code == op::var_get || x.kind == node_kind::token || x.code == op::replica_id) {
         varies_[i] = true;
         continue;
       } else if (is_root(i)) {
@@ -521,7 +358,9 @@ private:
     box_.resize(n, -1);
     start_.resize(n, -1);
     patch_.resize(n, -1);
-    p_.agents.add();
+    add_agent(-1, 0);
+    barrier_.resize(n, -1);
+    int task = -1, task_agents = 0; // the agents that run the present task
     for (int i = 0; i < n; ++i) {
       node const& x = g_[i];
       if (needed_[i]) scalar(i);
@@ -584,11 +423,52 @@ private:
       case op::assume:
         if (kept_[i]) put(sim_op::assume, i).a = register_[g_.operand(i, 0)];
         break;
+      case op::alloc_barriers:
+        barrier_[i] = p_.slot_alloc.size();
+        for (int k = 0; k < g_.attribute(i, 0); ++k) p_.slot_alloc.add() = i;
+        break;
+      case op::tasks_begin:
+        if (!kept_[i]) break;
+        start_[i] = p_.code.size();
+        put(sim_op::fork, i).a = p_.agents.size();
+        break;
+      case op::tasks_end: {
+        int const begin = static_cast<int>(g_.attribute(i, 0));
+        if (!kept_[begin]) break;
+        p_.code[start_[begin]].b = p_.agents.size();
+        p_.code[start_[begin]].target = p_.code.size();
+        break;
+      }
+      case op::task_begin:
+        if (!kept_[i]) break;
+        task = p_.agents.size();
+        task_agents = static_cast<int>(g_.attribute(i, 2));
+        for (int r = 0; r < task_agents; ++r) add_agent(i, r);
+        break;
+      case op::task_end:
+        if (!kept_[static_cast<int>(g_.attribute(i, 0))]) break;
+        put(sim_op::done, i);
+        for (int r = 1; r < task_agents; ++r) {
+          p_.agents[task + r].loads = p_.agents[task].loads;
+          p_.agents[task + r].stores = p_.agents[task].stores;
+          p_.agents[task + r].writes = p_.agents[task].writes;
+        }
+        task = -1;
+        break;
       default:
+        present_ = task < 0 ? 0 : task;
         if (kept_[i]) event(i);
       }
     }
     put(sim_op::done, -1);
+  }
+  constexpr void add_agent(int task, int replica) {
+    agent_range& a = p_.agents.add();
+    a.begin = p_.code.size();
+    a.task = task;
+    a.replica = replica;
+    int const warps = task < 0 ? 0 : static_cast<int>(g_.attribute(task, 0));
+    a.threads = 32 * (warps == 0 ? g_.attrs.num_warps : warps);
   }
   constexpr void close(int i, sim_op code, bool) {
     int const begin = static_cast<int>(g_.attribute(i, 0));
@@ -604,6 +484,11 @@ private:
     }
     if (x.code == op::for_begin) {
       register_[i] = new_register(unknown);
+      return;
+    }
+    if (x.code == op::replica_id) {
+      register_[i] = new_register(unknown);
+      put(sim_op::replica, i).a = register_[i];
       return;
     }
     if (folded_[i] != unknown) {
@@ -647,19 +532,93 @@ private:
       return;
     }
     case op::local_load: case op::local_gather: access(sim_op::read, i, g_.operand(i, 0)); return;
-    case op::local_store: case op::local_scatter: access(sim_op::write, i, g_.operand(i, 0)); return;
+    case op::local_store: case op::local_scatter:
+      p_.agents[present_].writes = true;
+      access(sim_op::write, i, g_.operand(i, 0));
+      return;
     case op::dot:
       for (int j = 0; j < 2; ++j)
         if (g_[g_.operand(i, j)].kind == node_kind::view) access(sim_op::read, i, g_.operand(i, j));
       return;
     case op::async_load: {
-      p_.async = true;
+      p_.agents[present_].loads = true;
       bool const masked = g_.operand(i, 2) >= 0 || g_[g_.operand(i, 0)].kind == node_kind::region;
       if (access(sim_op::async, i, g_.operand(i, 1))) p_.code.back().b = masked && g_.operand(i, 3) < 0;
       return;
     }
+    case op::async_load_bulk: {
+      p_.bulk = true;
+      int const skip = guard(i, 3);
+      if (access(sim_op::bulk_load, i, g_.operand(i, 1))) p_.code.back().b = barrier(g_.operand(i, 2));
+      return land(skip);
+    }
+    case op::async_store_bulk:
+      p_.bulk = true;
+      p_.agents[present_].stores = true;
+      access(sim_op::bulk_store, i, g_.operand(i, 1));
+      return;
+    case op::async_store_wait: put(sim_op::store_wait, i).b = static_cast<std::int32_t>(g_.attribute(i, 0)); return;
+    case op::async_arrive:
+      p_.agents[present_].loads = true;
+      meet(sim_op::load_arrive, i, 0);
+      return;
+    case op::barrier_wait: {
+      int const skip = guard(i, 2);
+      meet(sim_op::barrier_wait, i, register_[g_.operand(i, 1)]);
+      return land(skip);
+    }
+    case op::barrier_arrive: {
+      int const skip = guard(i, 1);
+      meet(sim_op::barrier_arrive, i, static_cast<int>(g_.attribute(i, 0)));
+      return land(skip);
+    }
+    case op::barrier_expect_bytes: {
+      int const skip = guard(i, 1);
+      meet(sim_op::barrier_expect, i, static_cast<int>(g_.attribute(i, 0)));
+      return land(skip);
+    }
+    case op::named_barrier_wait: case op::named_barrier_arrive: {
+      instruction& c = put(sim_op::named, i);
+      c.a = static_cast<std::int32_t>(g_.attribute(i, 0));
+      c.b = static_cast<std::int32_t>(g_.attribute(i, 1));
+      c.c = x.code == op::named_barrier_wait;
+      p_.named |= 1u << (c.a & 15);
+      return;
+    }
+    case op::fence:
+      if (static_cast<fence>(g_.attribute(i, 0)) == fence::async_shared) put(sim_op::fence, i);
+      return;
     default: return;
     }
+  }
+  /// A jump around node i when its predicate, operand j, is known to be false; -1 without one.
+  constexpr int guard(int i, int j) {
+    int const p = g_.operand(i, j);
+    if (p < 0) return -1;
+    put(sim_op::skip, i).a = register_[p];
+    return p_.code.size() - 1;
+  }
+  constexpr void land(int skip) {
+    if (skip >= 0) p_.code[skip].target = p_.code.size();
+  }
+  constexpr void meet(sim_op code, int i, int b) {
+    int const reference = barrier(g_.operand(i, 0));
+    instruction& c = put(code, i);
+    c.a = reference;
+    c.b = b;
+    if (int const n = p_.barriers[reference].count; n > p_.ring) p_.ring = n;
+  }
+  constexpr int barrier(int i) {
+    if (barrier_[i] >= 0) return barrier_[i];
+    barrier_reference r;
+    r.node = g_.operand(i, 0);
+    r.first = barrier_[r.node];
+    r.count = static_cast<std::int32_t>(g_.attribute(r.node, 0));
+    r.index = g_.operand(i, 1);
+    r.slot = register_[r.index];
+    r.at = i;
+    p_.barriers.add() = r;
+    return barrier_[i] = p_.barriers.size() - 1;
   }
   constexpr bool access(sim_op code, int i, int view) {
     int const b = box_of(view);
@@ -771,7 +730,7 @@ private:
         per_slot = 1;
         for (int c = 0; c < p_.code.size(); ++c) {
           instruction& x = p_.code[c];
-          if ((x.code == sim_op::read || x.code == sim_op::write || x.code == sim_op::async) && p_.boxes[x.a].buffer == k && !p_.boxes[x.a].whole) {
+          if ((x.code == sim_op::read || x.code == sim_op::write || x.code == sim_op::async || x.code == sim_op::bulk_load || x.code == sim_op::bulk_store) && p_.boxes[x.a].buffer == k && !p_.boxes[x.a].whole) {
             if (p_.left_out < 0) p_.left_out = x.node;
             x.code = sim_op::jump;
             x.target = c + 1;
@@ -787,7 +746,8 @@ private:
 
   graph_view const& g_;
   sim_program& p_;
-  table<std::int32_t> parent_, next_set_, first_set_, number_, symbol_, register_, box_, start_, patch_;
+  int present_ = 0; ///< the agent whose program is written
+  table<std::int32_t> parent_, next_set_, first_set_, number_, symbol_, register_, box_, start_, patch_, barrier_;
   table<int> bucket_, chain_;
   table<std::int64_t> folded_;
   table<bool> needed_, kept_, varies_;

@@ -3,6 +3,7 @@
 #pragma once
 #include <kiln/validate/bounds.hpp>
 #include <kiln/validate/simulate.hpp>
+#include <kiln/validate/tasks.hpp>
 #include <kiln/validate/verify.hpp>
 
 namespace kiln {
@@ -10,6 +11,7 @@ namespace kiln {
 /// The rules that need no simulation.
 constexpr diagnostic check_static_rules(graph_view const& g) {
   diagnostic d = verify(g);
+  if (d.ok()) d = check_tasks(g);
   return d.ok() ? check_bounds(g) : d;
 }
 

@@ -7,6 +7,7 @@
 // R-UN01 an index that is not a scalar, R-BD02 and R-BD09 static views.
 #pragma once
 #include <kiln/graph/recorder.hpp>
+#include <kiln/validate/verify_tasks.hpp>
 
 namespace kiln {
 
@@ -78,6 +79,8 @@ private:
     switch (n.kind) {
     case node_kind::none: m << "nothing"; return;
     case node_kind::token: m << "a token"; return;
+    case node_kind::barriers: m << "barriers"; return;
+    case node_kind::barrier: m << "a barrier"; return;
     case node_kind::pointer: m << "pointer to "; break;
     case node_kind::array: m << "array of "; break;
     case node_kind::region: m << "region of "; break;
@@ -183,7 +186,8 @@ private:
     char const* what = g_[o].kind == node_kind::cell ? "a var" : g_[o].kind == node_kind::view ? "a view" : g_[o].kind == node_kind::buffers ? "a buffer" : "a value";
     m << what << " made ";
     if (g_[o].line > 0) m << "on line " << g_[o].line << " ";
-    m << "inside the " << (g_[begin].code == op::if_begin ? "branch" : g_[begin].code == op::combine_begin ? "combine" : "loop") << " of line "
+    op const home_of = g_[begin].code;
+    m << "inside the " << (home_of == op::if_begin ? "branch" : home_of == op::combine_begin ? "combine" : home_of == op::task_begin ? "task" : "loop") << " of line "
       << g_[begin].line << " is used outside it; ";
     if (g_[o].kind == node_kind::value || g_[o].kind == node_kind::pointer || g_[o].kind == node_kind::token)
       m << "carry it in a k.var(...)";
@@ -197,7 +201,9 @@ private:
     case op::load: return j >= 1;
     case op::store: case op::atomic_rmw: case op::dot: case op::local_gather: return j == 2;
     case op::atomic_cas: return j == 3;
-    case op::local_load: return j == 1;
+    case op::local_load: case op::barrier_arrive: case op::barrier_expect_bytes: return j == 1;
+    case op::barrier_wait: return j == 2;
+    case op::async_load_bulk: return j == 3;
     case op::async_load: return j >= 2;
     case op::async_commit: case op::async_wait: return true;
     default: return false;
@@ -208,6 +214,11 @@ private:
   constexpr bool structure() {
     std::uint32_t const t = info(n_->code).traits;
     int const here = open_.empty() ? 0 : open_.back().id;
+    bool const among_tasks = !open_.empty() && g_[open_.back().node].code == op::tasks_begin;
+    if (among_tasks != (n_->code == op::task_begin) && n_->code != op::tasks_end) {
+      bad("R-TK06") << (among_tasks ? "only tasks are allowed inside async_tasks" : "a task outside async_tasks");
+      return false;
+    }
     if (!(t & (trait::opens | trait::middle | trait::closes))) {
       region_of_.add() = here;
       if (in_combine_ > 0 && !(t & trait::pure)) {
@@ -249,6 +260,8 @@ private:
     case op::while_end: good = from == op::while_begin && g_.attribute(begin, 1) == i_ && r.middle; break;
     case op::for_end: good = from == op::for_begin && g_.attribute(begin, 0) == i_; break;
     case op::combine_end: good = from == op::combine_begin && g_.attribute(begin, 0) == i_; break;
+    case op::tasks_end: good = from == op::tasks_begin && g_.attribute(begin, 3) == i_; break;
+    case op::task_end: good = from == op::task_begin && g_.attribute(begin, 5) == i_; break;
     default: break;
     }
     if (!good) return unmatched();
@@ -372,6 +385,7 @@ private:
     if (n.code >= op::broadcast && n.code <= op::dot) return across();
     if (n.code >= op::extent && n.code <= op::atomic_cas) return global_memory();
     if (n.code >= op::alloc && n.code <= op::async_wait) return local_memory();
+    if (n.code >= op::alloc_barriers && n.code <= op::replica_id) return verify_task_operation(g_, i_, error_);
     return effects();
   }
 

@@ -455,6 +455,12 @@ void writer::call_assert(int n) {
 }
 
 host_code lower_host(graph_view g, specialisation const& facts, host_cpu const& cpu, module_builder& out) {
+  for (int i = 0; i < g.size(); ++i)
+    if (part_of(g[i].code) == part::refused)
+      throw compile_error(std::string(out.symbol), "host", "lowering",
+                          std::string(g.file(i)) + ":" + std::to_string(g[i].line) + ": kiln[R-TG01] " +
+                              std::string(name_of(g[i].code)) +
+                              ": tasks, memory barriers and bulk copies are not compiled for the host yet; kiln::check runs them");
   if (const dot_match m = match_dot_loop(g)) {
     const dot_rest r = without_dot_loop(g, m.found);
     return writer(r.rest, facts, cpu, out).run_after(g, m.found, r.buffer);

@@ -22,6 +22,7 @@ enum class part : std::uint8_t {
   reduction,   ///< accumulators of a nest, nest.cpp
   own,         ///< brings its own loops: own.cpp, atomic.cpp, dot.cpp
   address,     ///< writer::pull_address, pull_region, view_address
+  refused,     ///< not compiled for the host; lower() says so
   nothing,     ///< has no code: one task runs the CTA, copies are eager, promises are not needed
 };
 
@@ -123,6 +124,24 @@ constexpr part part_of(op o) {
   case op::async_wait:
   case op::sync:
   case op::assume: return part::nothing;
+  case op::alloc_barriers:
+  case op::barrier_index:
+  case op::barrier_wait:
+  case op::barrier_arrive:
+  case op::barrier_expect_bytes:
+  case op::named_barrier_wait:
+  case op::named_barrier_arrive:
+  case op::agent_sync:
+  case op::fence:
+  case op::async_arrive:
+  case op::async_load_bulk:
+  case op::async_store_bulk:
+  case op::async_store_wait:
+  case op::tasks_begin:
+  case op::tasks_end:
+  case op::task_begin:
+  case op::task_end:
+  case op::replica_id: return part::refused;
   }
   return part::missing;
 }

@@ -21,7 +21,7 @@ public:
       // What fills a cell or buffer lives as long as something reads it.
       if (o == op::var_set) set_[at(g.operand(i, 0))].push_back(i);
       if (has(o, trait::writes_local)) written_[at(g.buffer_of(g.operand(i, 0)))].push_back(i);
-      if (o == op::async_load) written_[at(g.buffer_of(g.operand(i, 1)))].push_back(i);
+      if (o == op::async_load || o == op::async_load_bulk) written_[at(g.buffer_of(g.operand(i, 1)))].push_back(i);
       if (o == op::async_commit || o == op::async_wait) groups_.push_back(i);
     }
   }
@@ -62,6 +62,8 @@ private:
       // A region stays with all its ends.
       if (k == attribute_kind::structure || k == attribute_kind::combine) mark(static_cast<int>(g_.attribute(i, a)));
     }
+    if (o == op::tasks_begin) // every task stays, an idle default task too
+      for (int t = i + 1; t < g_.attribute(i, 3); t = static_cast<int>(g_.attribute(t, 5)) + 1) mark(t);
     if (o == op::combine_begin)
       for (int b = i + 1; b < g_.attribute(i, 0); ++b)
         if (g_[b].code == op::combine_arg) mark(b);

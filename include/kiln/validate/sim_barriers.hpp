@@ -1,0 +1,443 @@
+// The agents of a simulated kernel, their clocks, and the barriers where they meet: phases, bytes, named barriers, forks and
+// joins, and what is wrong when nobody can go on.
+//
+// Lanes of a clock: one for each agent; one for each barrier slot, counting completed phases; one for each named barrier; and,
+// where an agent uses them, its groups of asynchronous loads, its bulk stores, and the ordinary writes that a fence has shown
+// to bulk copies.
+//
+// Worked example, a ring of one slot. The producer waits for parity 1 (passes: nothing has happened), expects 256 B and
+// issues a bulk copy: its writes have stamp (lane of full[0], 1), and the producer's clock is joined into the barrier's.
+// The copy lands, phase 0 of full[0] completes: the barrier's clock, with 1 in its own lane, is what the consumer's wait joins;
+// its read is then ordered after the copy. The next copy into the slot asks whether the readers' lanes are covered, and they
+// are only if the producer has waited for an arrival that the consumer made after its read.
+#pragma once
+#include <kiln/validate/sim_report.hpp>
+
+namespace kiln::detail {
+
+class sim_barriers : public sim_report {
+protected:
+  using sim_report::sim_report;
+
+  struct agent {
+    int pc = 0;
+    int groups = 0;      ///< of loads, committed
+    int stores = 0;      ///< bulk stores, issued
+    int waited_at = -1;  ///< groups committed when the last wait was executed
+    int generation = -1; ///< of the named barrier that it waits at
+    int loads_lane = -1, stores_lane = -1, fence_lane = -1;
+    bool open = false;   ///< a load since the last commit
+    bool running = false, forked = false;
+  };
+  struct barrier {
+    int pending = 0, expected = 0, got = 0, phase = 0;
+    int before = 0;         ///< bytes expected in the phase before
+    int last = -1, by = -1; ///< instruction and agent of the last arrival
+  };
+  struct named_barrier {
+    int threads = 0, present = 0, generation = 0, last = -1;
+    std::uint32_t here = 0; ///< agents that have arrived
+  };
+  enum class step { next, stop, block, end };
+
+  constexpr void allocate_agents() {
+    int const n = p_.agents.size();
+    int lanes = n + p_.slot_alloc.size();
+    for (int i = 0; i < 16; ++i) named_lane_[i] = p_.named >> i & 1 ? lanes++ : -1;
+    agents_ = new agent[static_cast<unsigned>(n)]{};
+    lane_agent_ = new int[static_cast<unsigned>(lanes + 3 * n)]{};
+    lane_kind_ = new lane_kind[static_cast<unsigned>(lanes + 3 * n)]{};
+    for (int i = 0; i < lanes; ++i) {
+      lane_agent_[i] = i;
+      lane_kind_[i] = i < n ? lane_kind::agent : lane_kind::barrier;
+    }
+    auto add = [&](int a, lane_kind k) {
+      lane_agent_[lanes] = a;
+      lane_kind_[lanes] = k;
+      return lanes++;
+    };
+    for (int i = 0; i < n; ++i) {
+      agent_range const& r = p_.agents[i];
+      if (r.loads) agents_[i].loads_lane = add(i, lane_kind::loads);
+      if (r.stores) agents_[i].stores_lane = add(i, lane_kind::stores);
+      if (p_.bulk && r.writes) agents_[i].fence_lane = add(i, lane_kind::fence);
+    }
+    lanes_ = lanes;
+    words_ = (lanes + 3) / 4;
+    register_count_ = p_.constants.size();
+    files_ = new std::int64_t[static_cast<unsigned>(n * register_count_) + 1]{};
+    clocks_ = new std::uint64_t[static_cast<unsigned>(n * words_)]{};
+    int const slots = p_.slot_alloc.size();
+    if (slots > 0) {
+      barriers_ = new barrier[static_cast<unsigned>(slots)]{};
+      arrived_ = new std::uint64_t[static_cast<unsigned>(slots * words_)]{};
+      completed_ = new std::uint64_t[static_cast<unsigned>(slots * words_)]{};
+      waited_ = new std::uint64_t[static_cast<unsigned>(slots * words_)]{};
+    }
+    if (p_.named) {
+      named_ = new named_barrier[16]{};
+      named_arrived_ = new std::uint64_t[static_cast<unsigned>(16 * words_)]{};
+      named_completed_ = new std::uint64_t[static_cast<unsigned>(16 * words_)]{};
+    }
+  }
+  constexpr void release_agents() {
+    delete[] agents_;
+    delete[] lane_agent_;
+    delete[] lane_kind_;
+    delete[] files_;
+    delete[] clocks_;
+    delete[] barriers_;
+    delete[] arrived_;
+    delete[] completed_;
+    delete[] waited_;
+    delete[] named_;
+    delete[] named_arrived_;
+    delete[] named_completed_;
+  }
+  constexpr void reset_agents() {
+    int const n = p_.agents.size(), slots = p_.slot_alloc.size();
+    for (int i = 0; i < register_count_; ++i) files_[i] = p_.constants[i];
+    for (int i = 0; i < n * words_; ++i) clocks_[i] = 0;
+    for (int i = 0; i < n; ++i) {
+      agent a;
+      a.pc = p_.agents[i].begin;
+      a.running = i == 0;
+      a.loads_lane = agents_[i].loads_lane;
+      a.stores_lane = agents_[i].stores_lane;
+      a.fence_lane = agents_[i].fence_lane;
+      agents_[i] = a;
+      clocks::set(clocks_ + i * words_, i, 1);
+    }
+    for (int i = 0; i < slots * words_; ++i) arrived_[i] = completed_[i] = waited_[i] = 0;
+    for (int i = 0; i < slots; ++i) {
+      barriers_[i] = barrier{};
+      barriers_[i].pending = static_cast<int>(g_.attribute(p_.slot_alloc[i], 1));
+    }
+    if (!p_.named) return;
+    for (int i = 0; i < 16 * words_; ++i) named_arrived_[i] = named_completed_[i] = 0;
+    for (int i = 0; i < 16; ++i) named_[i] = named_barrier{};
+  }
+  constexpr void enter(int who) {
+    who_ = who;
+    me_ = &agents_[who];
+    clock_ = clocks_ + who * words_;
+    registers_ = files_ + who * register_count_;
+  }
+  constexpr void tick() { clock_[who_ >> 2] += 1ull << ((who_ & 3) * 16); }
+  constexpr int barrier_lane(int slot) const { return p_.agents.size() + slot; }
+
+  // -- tasks -----------------------------------------------------------------------------------------------------------------
+  constexpr step fork(instruction const& x) {
+    if (!me_->forked) {
+      me_->forked = true;
+      for (int t = x.a; t < x.b; ++t) {
+        std::uint64_t* const c = clocks_ + t * words_;
+        for (int i = 0; i < words_; ++i) c[i] = clock_[i];
+        clocks::set(c, t, 1);
+        std::int64_t* const f = files_ + t * register_count_;
+        for (int i = 0; i < register_count_; ++i) f[i] = registers_[i];
+        agents_[t].running = true;
+      }
+      tick();
+      return step::block;
+    }
+    for (int t = x.a; t < x.b; ++t)
+      if (agents_[t].running) return step::block;
+    for (int t = x.a; t < x.b; ++t) {
+      clocks::join(clock_, clocks_ + t * words_, words_);
+      if (p_.agents[t].replica == 0 && g_.attribute(p_.agents[t].task, 0) == 0) // the default task's vars are the kernel's
+        for (int i = 0; i < register_count_; ++i) registers_[i] = files_[t * register_count_ + i];
+    }
+    me_->forked = false;
+    me_->pc = x.target - 1;
+    return step::next;
+  }
+
+  // -- memory barriers -------------------------------------------------------------------------------------------------------
+  /// The slot that a reference means now; -1 after a finding.
+  constexpr int slot_of(barrier_reference const& r) {
+    std::int64_t s = registers_[r.slot];
+    if (s == unknown) s = likely(r.index);
+    if (s == unknown) {
+      out_->complete = false;
+      remark(r.at) << "kiln[R-VF01] note: which barrier this is depends on data; only kiln::check can follow it";
+      return -1;
+    }
+    if (s < 0 || s >= r.count) {
+      message m = broken(r.at);
+      m << "kiln[R-BD05] ";
+      barriers_name(m, r.node);
+      m << ": index ";
+      expression(m, r.index, 0);
+      if (slices_.constant(r.index) == unknown) m << " becomes " << s;
+      m << ", valid 0.." << r.count - 1;
+      circumstances();
+      return -1;
+    }
+    return r.first + static_cast<int>(s);
+  }
+  /// An arrival, or bytes, must know that the phase before is complete: which phase it counts for would depend on timing.
+  constexpr bool member(instruction const& x, int k) {
+    barrier const& b = barriers_[k];
+    if (clocks::get(clock_, barrier_lane(k)) >= b.phase) return true;
+    message m = broken(x.node);
+    if (x.code == sim_op::bulk_load && b.by == who_ && b.last >= 0 && p_.code[b.last].code == sim_op::bulk_load) {
+      // It was this agent's own copy that completed the phase: too few bytes were expected for all of them.
+      m << "kiln[R-BR01] ";
+      barrier_name(m, k);
+      m << " phase " << b.phase - 1 << ": the " << b.before << " B expected are there before the async_load_bulk (";
+      place(m, x.node);
+      m << ")";
+      in_task(m, who_);
+      m << " brings more; expect the bytes of all copies of the phase";
+      circumstances();
+      return false;
+    }
+    m << "kiln[R-BR03] ";
+    barrier_name(m, k);
+    m << ": the " << name_of(g_[x.node].code) << " (";
+    place(m, x.node);
+    m << ")";
+    in_task(m, who_);
+    m << " may count for phase " << b.phase - 1 << " or " << b.phase << ": nothing orders it after phase " << b.phase - 1
+      << " is complete";
+    if (b.last >= 0) {
+      m << " (last arrival: line " << g_[p_.code[b.last].node].line;
+      in_task(m, b.by);
+      m << ")";
+    }
+    if (g_[x.node].code == op::barrier_arrive)
+      m << "; arrivals beyond the count of " << arrivals(k) << "?";
+    else
+      m << "; wait first for the barrier that releases what it fills, and expect all bytes of a phase at once";
+    circumstances();
+    return false;
+  }
+  constexpr int arrivals(int k) const { return static_cast<int>(g_.attribute(p_.slot_alloc[k], 1)); }
+
+  constexpr bool complete(instruction const& x, int k) {
+    barrier& b = barriers_[k];
+    if (b.pending > 0 || b.got < b.expected) return true;
+    if (b.pending < 0) {
+      message m = broken(x.node);
+      m << "kiln[R-BR03] ";
+      barrier_name(m, k);
+      m << " phase " << b.phase << ": " << arrivals(k) - b.pending << " arrivals for a count of " << arrivals(k) << " (";
+      place(m, x.node);
+      in_task(m, who_);
+      m << "); which phase they belong to depends on timing";
+      return circumstances(), false;
+    }
+    if (b.got > b.expected) return bytes_differ(k, x.node, "waits would pass early"), false;
+    std::uint64_t *a = arrived_ + k * words_, *w = waited_ + k * words_;
+    if (!clocks::at_most(w, a, words_)) {
+      int waiter = 0;
+      while (waiter + 1 < p_.agents.size() && clocks::get(w, waiter) <= clocks::get(a, waiter)) ++waiter;
+      message m = broken(x.node);
+      m << "kiln[R-BR04] ";
+      barrier_name(m, k);
+      m << ": phase " << b.phase << " completes (";
+      place(m, x.node);
+      m << ")";
+      in_task(m, who_);
+      m << ", but an earlier wait on it";
+      in_task(m, waiter);
+      m << " may still be under way, and would then miss that; order the wait before this arrival";
+      return circumstances(), false;
+    }
+    clocks::set(a, barrier_lane(k), ++b.phase);
+    std::uint64_t* const d = completed_ + k * words_;
+    for (int i = 0; i < words_; ++i) d[i] = a[i];
+    b.pending = arrivals(k);
+    b.before = b.expected;
+    b.expected = b.got = 0;
+    return true;
+  }
+  constexpr void bytes_differ(int k, int node, char const* consequence) {
+    barrier const& b = barriers_[k];
+    message m = broken(node);
+    m << "kiln[R-BR01] ";
+    barrier_name(m, k);
+    m << " phase " << b.phase << ": " << b.expected << " B expected, " << b.got << " B signalled (";
+    place(m, node);
+    m << "); " << consequence;
+    circumstances();
+  }
+  constexpr step arrived(instruction const& x, int k, int count, int expected, int got) {
+    barrier& b = barriers_[k];
+    clocks::join(arrived_ + k * words_, clock_, words_);
+    tick();
+    b.expected += expected;
+    b.got += got;
+    b.pending -= count;
+    b.last = me_->pc;
+    b.by = who_;
+    return complete(x, k) ? step::next : step::stop;
+  }
+  constexpr step arrive(instruction const& x, int count, int expected) {
+    int const k = slot_of(p_.barriers[x.a]);
+    if (k < 0 || !member(x, k)) return step::stop;
+    if (g_.attribute(p_.slot_alloc[k], 2) != 0 && x.code == sim_op::barrier_arrive) count *= p_.agents[who_].threads;
+    return arrived(x, k, count, expected, 0);
+  }
+  /// Arrives once the agent's loads have landed: as late as possible is when the phase is waited for, so here is enough.
+  constexpr step load_arrive(instruction const& x) {
+    int const k = slot_of(p_.barriers[x.a]);
+    if (k < 0 || !member(x, k)) return step::stop;
+    clocks::raise(arrived_ + k * words_, me_->loads_lane, me_->groups + 1);
+    ++me_->groups; // what is uncommitted forms a group that the barrier stands for
+    me_->open = false;
+    return arrived(x, k, p_.agents[who_].threads, 0, 0);
+  }
+  constexpr step barrier_wait(instruction const& x) {
+    int const k = slot_of(p_.barriers[x.a]);
+    if (k < 0) return step::stop;
+    std::int64_t const parity = registers_[x.b];
+    if (parity == unknown) {
+      out_->complete = false;
+      remark(x.node) << "kiln[R-VF01] note: the parity of this wait depends on data; only kiln::check can follow it";
+      return step::stop;
+    }
+    barrier const& b = barriers_[k];
+    if ((b.phase & 1) == (parity & 1)) return step::block;
+    if (b.phase > 0) {
+      if (clocks::get(clock_, barrier_lane(k)) < b.phase - 1) {
+        message m = broken(x.node);
+        m << "kiln[R-BR04] wait on ";
+        barrier_name(m, k);
+        m << " (";
+        place(m, x.node);
+        m << ")";
+        in_task(m, who_);
+        m << " cannot tell phase " << b.phase - 1;
+        if (b.phase >= 3) m << " from " << b.phase - 3;
+        m << ": nothing orders it after phase " << b.phase - 2 << " is complete; flip the parity each round";
+        return circumstances(), step::stop;
+      }
+      clocks::join(clock_, completed_ + k * words_, words_);
+    }
+    clocks::set(waited_ + k * words_, who_, clocks::get(clock_, who_));
+    return step::next;
+  }
+  constexpr step fence() {
+    for (int t = 0; t < p_.agents.size(); ++t)
+      if (int const lane = agents_[t].fence_lane; lane >= 0) clocks::raise(clock_, lane, clocks::get(clock_, t));
+    tick();
+    return step::next;
+  }
+
+  // -- named barriers ----------------------------------------------------------------------------------------------------------
+  constexpr step named(instruction const& x) {
+    int const id = x.a & 15;
+    named_barrier& b = named_[id];
+    std::uint64_t *a = named_arrived_ + id * words_, *d = named_completed_ + id * words_;
+    if (me_->generation >= 0) { // it has arrived, and waits
+      if (b.generation == me_->generation) return step::block;
+      me_->generation = -1;
+      clocks::join(clock_, d, words_);
+      return step::next;
+    }
+    auto refuse = [&] {
+      message m = broken(x.node);
+      m << "kiln[R-BR08] named barrier " << id << " (";
+      place(m, x.node);
+      m << ")";
+      in_task(m, who_);
+      return m;
+    };
+    if (clocks::get(clock_, named_lane_[id]) < b.generation) {
+      refuse() << ": nothing orders it after generation " << b.generation - 1 << " is complete (line " << g_[p_.code[b.last].node].line << ")";
+      return circumstances(), step::stop;
+    }
+    if (b.present > 0 && b.threads != x.b) {
+      refuse() << ": counts " << b.threads << " (line " << g_[p_.code[b.last].node].line << ") and " << x.b << " differ";
+      return circumstances(), step::stop;
+    }
+    if (b.here >> who_ & 1) {
+      refuse() << ": the same agent arrives twice in generation " << b.generation;
+      return circumstances(), step::stop;
+    }
+    clocks::join(a, clock_, words_);
+    tick();
+    b.here |= 1u << who_;
+    b.present += p_.agents[who_].threads;
+    b.threads = x.b;
+    b.last = me_->pc;
+    int const mine = b.generation;
+    if (b.present > x.b) {
+      refuse() << ": " << b.present << " threads arrive at a barrier for " << x.b;
+      return circumstances(), step::stop;
+    }
+    if (b.present == x.b) {
+      b.present = 0;
+      b.here = 0;
+      clocks::set(a, named_lane_[id], ++b.generation);
+      for (int i = 0; i < words_; ++i) d[i] = a[i];
+      if (x.c) clocks::join(clock_, d, words_);
+      return step::next;
+    }
+    if (!x.c) return step::next;
+    me_->generation = mine;
+    return step::block;
+  }
+
+  // -- deadlocks -----------------------------------------------------------------------------------------------------------------
+  /// Nobody can go on: the cause first, then everybody who waits.
+  constexpr void deadlock() {
+    int first = -1, culprit = -1;
+    for (int t = 0; t < p_.agents.size(); ++t) {
+      if (!agents_[t].running || p_.code[agents_[t].pc].code == sim_op::fork) continue;
+      if (first < 0) first = t;
+      instruction const& x = p_.code[agents_[t].pc];
+      if (x.code != sim_op::barrier_wait || culprit >= 0) continue;
+      enter(t);
+      int const k = slot_of(p_.barriers[x.a]);
+      if (k >= 0 && barriers_[k].pending == 0 && barriers_[k].got != barriers_[k].expected) culprit = t;
+    }
+    if (first < 0) return;
+    if (culprit >= 0) {
+      enter(culprit);
+      instruction const& x = p_.code[me_->pc];
+      bytes_differ(slot_of(p_.barriers[x.a]), x.node, "the wait would hang");
+      return;
+    }
+    int const at = p_.code[agents_[first].pc].node;
+    message m = broken(at);
+    m << "kiln[R-BR02] deadlock: ";
+    for (int t = first, said = 0; t < p_.agents.size() && said < 4; ++t) {
+      if (!agents_[t].running || p_.code[agents_[t].pc].code == sim_op::fork) continue;
+      enter(t);
+      instruction const& x = p_.code[me_->pc];
+      m << (said++ ? "; " : "");
+      task_name(m, t);
+      m << " waits (";
+      place(m, x.node);
+      m << ") for ";
+      if (x.code == sim_op::named) {
+        m << "named barrier " << x.a << ": " << named_[x.a & 15].present << " of " << x.b << " threads";
+        continue;
+      }
+      int const k = static_cast<int>(registers_[p_.barriers[x.a].slot]) + p_.barriers[x.a].first;
+      barrier const& b = barriers_[k];
+      barrier_name(m, k);
+      m << " phase " << b.phase << ": " << arrivals(k) - b.pending << " of " << arrivals(k) << " arrivals";
+      if (b.expected > 0 || b.got > 0) m << ", " << b.got << " of " << b.expected << " B";
+    }
+    circumstances();
+  }
+
+  enum class lane_kind : std::uint8_t { agent, barrier, loads, stores, fence };
+  int words_ = 1, lanes_ = 1, who_ = 0, register_count_ = 0;
+  int named_lane_[16]{};
+  agent *agents_ = nullptr, *me_ = nullptr;
+  int* lane_agent_ = nullptr;
+  lane_kind* lane_kind_ = nullptr;
+  std::int64_t* files_ = nullptr;
+  std::uint64_t *clocks_ = nullptr, *clock_ = nullptr;
+  barrier* barriers_ = nullptr;
+  std::uint64_t *arrived_ = nullptr, *completed_ = nullptr, *waited_ = nullptr;
+  named_barrier* named_ = nullptr;
+  std::uint64_t *named_arrived_ = nullptr, *named_completed_ = nullptr;
+};
+
+} // namespace kiln::detail

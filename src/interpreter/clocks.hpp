@@ -1,0 +1,62 @@
+// Vector clocks of the agents of a CTA. A lane counts the progress of one thing: an agent's own events, the phases of a
+// barrier, an agent's completed asynchronous copies. What happened is known by a stamp (lane, value); an agent has it behind it
+// when its clock has reached that value in that lane.
+//
+// Worked example: an agent issues copy 3, which writes stamp (copies of agent 0, 3) into the bytes. A wait that covers the copy
+// raises that lane of the agent's clock to 3; its arrival at a barrier then hands the clock on to whoever waits there.
+#pragma once
+#include <kiln/graph/graph.hpp>
+
+#include <algorithm>
+#include <vector>
+
+namespace kiln::interpreter {
+
+/// The lanes of a kernel.
+struct lanes {
+  explicit lanes(graph_view const& g) {
+    first_slot.assign(g.nodes.size(), -1);
+    for (int i = 0; i < g.size(); ++i) {
+      op const o = g[i].code;
+      if (o == op::task_begin) agents += static_cast<int>(g.attribute(i, 2));
+      if (o == op::alloc_barriers) {
+        first_slot[static_cast<std::size_t>(i)] = slots;
+        slots += static_cast<int>(g.attribute(i, 0));
+      }
+      bulk = bulk || o == op::async_load_bulk || o == op::async_store_bulk;
+    }
+    readers = agents == 1 && !bulk ? 0 : agents + (bulk ? agents : 0);
+    count = agents + slots + named_barriers + 3 * agents;
+  }
+  static constexpr int named_barriers = 16;
+  int agents = 1; ///< the kernel's own, then every replica of every task
+  int slots = 0;  ///< of memory barriers
+  bool bulk = false;
+  int readers = 0; ///< kinds of reads that a byte remembers: agents, then their bulk stores; 0: program order is enough
+  int count = 0;
+  std::vector<int> first_slot; ///< by alloc_barriers node
+
+  int barrier(int slot) const { return agents + slot; }
+  int named(int id) const { return agents + slots + id; }
+  int copies(int agent) const { return agents + slots + named_barriers + agent; }
+  int fences(int agent) const { return copies(agents) + agent; }
+  int stores(int agent) const { return fences(agents) + agent; }
+  bool is_agent(int lane) const { return lane < agents; }
+  bool is_barrier(int lane) const { return lane >= agents && lane < agents + slots; }
+};
+
+class clock {
+public:
+  explicit clock(int count = 0) : at_(static_cast<std::size_t>(count)) {}
+  u32 operator[](int lane) const { return at_[static_cast<std::size_t>(lane)]; }
+  u32& operator[](int lane) { return at_[static_cast<std::size_t>(lane)]; }
+  void join(clock const& o) {
+    for (std::size_t i = 0; i < at_.size(); ++i) at_[i] = std::max(at_[i], o.at_[i]);
+  }
+  void raise(int lane, u32 value) { at_[static_cast<std::size_t>(lane)] = std::max(at_[static_cast<std::size_t>(lane)], value); }
+
+private:
+  std::vector<u32> at_;
+};
+
+} // namespace kiln::interpreter

@@ -1,0 +1,180 @@
+// Pipelined kernels of several tasks, recorded at run time: correct for mutant 0, and wrong in one point for each other number.
+// The kernels of the design's race study, and idioms that look wrong but are not.
+#pragma once
+#include "run_time_recording.hpp"
+
+namespace kiln_test {
+
+using kiln::attributes;
+
+/// A producer that fills rings by bulk copies, and two consumers, each with half the rows; results leave by bulk stores.
+/// Parameters: x, y, steps. Mutants 1..23.
+inline void matrix_product(run_time_recording& t, int m) {
+  using namespace kiln;
+  constexpr int S = 4;
+  auto& k = t.k;
+  auto x = t.pointer<const f16>();
+  auto y = t.pointer<f16>();
+  auto steps = t.value<i32>();
+  auto a0 = k.local_alloc<f16, 64>(S, {.name = "A0"}), a1 = k.local_alloc<f16, 64>(S, {.name = "A1"});
+  auto b = k.local_alloc<f16, 128>(S, {.name = "B"});
+  auto c = k.local_alloc<f16, 64>(2, {.name = "C"});
+  auto full = k.alloc_barriers(S, {.name = "full"});
+  auto empty = k.alloc_barriers(S, {.arrive_count = m == 1 ? 1 : m == 2 ? 3 : 2, .name = "empty"});
+  k.async_tasks(
+      k.task_default({.name = "load"},
+                     [&] {
+                       for (auto i : k.range(0, steps)) {
+                         auto [s, right] = k.buf_phase(i, m == 3 ? S - 1 : S);
+                         auto phase = m == 4 ? k.buf_phase(i, S + 1).phase : right;
+                         if (m != 6) k.barrier_wait(empty[s], m == 5 ? k.let(phase) : k.let(phase ^ 1));
+                         k.barrier_expect_bytes(full[s], m == 7 ? 384 : m == 8 ? 640 : 512);
+                         k.async_load_bulk(x + i * 256, a0[s], full[s]);
+                         if (m != 9) k.async_load_bulk(x + i * 256 + 64, a1[s], full[s]);
+                         k.async_load_bulk(x + i * 256 + 128, b[m == 10 ? k.let((i + 1) % S) : k.let(s)], full[s]);
+                       }
+                     }),
+      k.task({.num_warps = 4, .replicate = 2, .name = "mma"}, [&] {
+        auto r = k.replica_id();
+        auto sum = k.var(k.zeros<f16, 64>());
+        for (auto i : k.range(0, steps)) {
+          auto [s, phase] = k.buf_phase(i, S);
+          if (m == 11)
+            k.barrier_wait(full[s], phase ^ 1);
+          else if (m == 12)
+            k.when(r == 0, [&] { k.barrier_wait(full[s], phase); });
+          else if (m != 13)
+            k.barrier_wait(full[s], m == 14 ? k.let(0) : k.let(phase));
+          auto v = k.local_load(b[s]);
+          k.when(r == 0, [&] { sum = sum + k.local_load(a0[s]); }, [&] { sum = sum + k.local_load(a1[s]); });
+          sum = sum + reduce<kiln::max>(v);
+          if (m != 17) k.barrier_arrive(empty[m == 18 ? k.let((i + 1) % S) : k.let(s)], {.count = m == 15 ? 2 : 1});
+          if (m == 19) sum = sum + reduce<kiln::max>(k.local_load(b[s]));
+        }
+        k.local_store(c[r], sum);
+        if (m != 20) k.fence(fence::async_shared);
+        if (m == 21)
+          k.async_store_bulk(y, c[0]);
+        else
+          k.async_store_bulk(y + r * 64, c[r]);
+        if (m == 16 || m == 23) k.local_store(c[r], k.zeros<f16, 64>());
+        if (m != 22) k.async_store_wait(m == 23 ? 1 : 0);
+      }));
+}
+
+/// Two consumers that take turns at the tensor cores, handing over through named barriers; a ring of seven. Mutants 1..15.
+inline void ping_pong(run_time_recording& t, int m) {
+  using namespace kiln;
+  constexpr int S = 7, K = 8;
+  auto& k = t.k;
+  auto x = t.pointer<const f16>();
+  auto y = t.pointer<f16>();
+  auto tiles = t.value<i32>();
+  auto a = k.local_alloc<f16, 64>(S, {.name = "A"}), b = k.local_alloc<f16, 64>(S, {.name = "B"});
+  auto c = k.local_alloc<f16, 64>(1, {.name = "C"});
+  auto full = k.alloc_barriers(S, {.name = "full"}), empty = k.alloc_barriers(S, {.name = "empty"});
+  auto consumer = [&](int w) {
+    auto n = k.var(k.let(w * K));
+    if (w && m != 6) {
+      k.named_barrier_arrive(1, 256);
+      k.named_barrier_arrive(3, 256);
+    }
+    for (auto tile : k.range(0, tiles)) {
+      auto sum = k.var(k.zeros<f16, 64>());
+      k.named_barrier_wait(1 + w, 256);
+      for ([[maybe_unused]] auto j : k.range(0, K)) {
+        auto [s, phase] = k.buf_phase(n, S);
+        if (!(m == 7 && w)) k.barrier_wait(full[s], phase);
+        sum = sum + k.local_load(a[s]) * k.local_load(b[s]);
+        if (!(m == 8 && w)) k.barrier_arrive(empty[m == 9 ? k.let((n + 1) % S) : k.let(s)]);
+        n += 1;
+      }
+      if (m != 10) k.named_barrier_arrive(2 - w, 256);
+      if (m != 11) n += K;
+      if (m != 12) k.named_barrier_wait(3 + w, 256);
+      k.local_store(c[0], sum);
+      if (m != 14) k.fence(fence::async_shared);
+      k.async_store_bulk(y + (tile * 2 + w) * 64, c[0]);
+      if (m != 13) k.async_store_wait(0);
+      if (m != 12) k.named_barrier_arrive(4 - w, m == 15 ? 128 : 256);
+    }
+  };
+  k.async_tasks(k.task_default({.name = "load"},
+                               [&] {
+                                 auto n = k.var(k.let(0));
+                                 for ([[maybe_unused]] auto tile : k.range(0, tiles))
+                                   for (int w = 0; w < 2; ++w) {
+                                     for ([[maybe_unused]] auto j : k.range(0, K)) {
+                                       auto [s, phase] = k.buf_phase(n, S);
+                                       if (m != 2) k.barrier_wait(empty[s], m == 1 ? k.let(phase) : k.let(phase ^ 1));
+                                       k.barrier_expect_bytes(full[s], m == 3 ? 128 : 256);
+                                       k.async_load_bulk(x + n * 128, a[s], full[s]);
+                                       k.async_load_bulk(x + n * 128 + 64, b[m == 4 ? k.let((n + 1) % S) : k.let(s)], full[s]);
+                                       n += 1;
+                                     }
+                                     if (m == 5 && w) n += 1;
+                                   }
+                               }),
+                k.task({.num_warps = 4, .name = "mma0"}, [&] { consumer(0); }), k.task({.num_warps = 4, .name = "mma1"}, [&] { consumer(1); }));
+}
+
+/// Attention: one load of Q, rings of K and V with barriers of their own, a scratch buffer that two consumers share in turns
+/// through it. Mutants 1..12.
+inline void attention(run_time_recording& t, int m) {
+  using namespace kiln;
+  constexpr int S = 2;
+  auto& k = t.k;
+  auto x = t.pointer<const f16>();
+  auto y = t.pointer<f16>();
+  auto steps = t.value<i32>();
+  auto q = k.local_alloc<f16, 64>(2, {.name = "Q"}), p = k.local_alloc<f16, 64>(2, {.name = "P"});
+  auto ks = k.local_alloc<f16, 64>(S, {.name = "K"}), vs = k.local_alloc<f16, 64>(S, {.name = "V"});
+  auto q_full = k.alloc_barriers(1, {.name = "q_full"});
+  auto k_full = k.alloc_barriers(S, {.name = "k_full"}), k_empty = k.alloc_barriers(S, {.arrive_count = 2, .name = "k_empty"});
+  auto v_full = k.alloc_barriers(S, {.name = "v_full"}), v_empty = k.alloc_barriers(S, {.arrive_count = m == 1 ? 1 : 2, .name = "v_empty"});
+  k.async_tasks(k.task_default({.name = "load"},
+                               [&] {
+                                 k.barrier_expect_bytes(q_full[0], m == 2 ? 128 : 256);
+                                 k.async_load_bulk(x, q[0], q_full[0]);
+                                 k.async_load_bulk(x + 64, q[1], q_full[0]);
+                                 for (auto i : k.range(0, steps)) {
+                                   auto [s, phase] = k.buf_phase(i, S);
+                                   k.barrier_wait(k_empty[s], phase ^ 1);
+                                   k.barrier_expect_bytes(k_full[s], 128);
+                                   k.async_load_bulk(x + i * 64, ks[s], k_full[s]);
+                                   if (m != 3) k.barrier_wait(v_empty[s], m == 4 ? k.let(phase) : k.let(phase ^ 1));
+                                   k.barrier_expect_bytes(v_full[s], 128);
+                                   if (m == 5)
+                                     k.async_load_bulk(x + i * 64, vs[s], k_full[s]);
+                                   else
+                                     k.async_load_bulk(x + i * 64, vs[s], v_full[s]);
+                                 }
+                               }),
+                k.task({.num_warps = 4, .replicate = 2, .name = "mma"}, [&] {
+                  auto r = k.replica_id();
+                  auto acc = k.var(k.zeros<f16, 64>());
+                  if (m == 6)
+                    k.when(r == 0, [&] { k.barrier_wait(q_full[0], 0); });
+                  else
+                    k.barrier_wait(q_full[0], 0);
+                  for (auto i : k.range(0, steps)) {
+                    auto [s, phase] = k.buf_phase(i, S);
+                    if (m != 7) k.barrier_wait(k_full[s], phase);
+                    auto scores = k.local_load(q[r]) * k.local_load(ks[s]);
+                    if (m == 9)
+                      k.barrier_arrive(v_empty[s]);
+                    else if (m != 8)
+                      k.barrier_arrive(k_empty[s]);
+                    k.local_store(p[m == 10 ? k.let(0) : k.let(r)], scores);
+                    k.barrier_wait(v_full[s], phase);
+                    acc = acc + k.local_load(p[m == 11 ? k.let(1 - r) : k.let(r)]) * k.local_load(vs[s]);
+                    if (m == 12)
+                      k.when(r == 0, [&] { k.barrier_arrive(v_empty[s]); });
+                    else
+                      k.barrier_arrive(v_empty[s]);
+                  }
+                  store(y + r * 64 + k.arange<64>(), acc);
+                }));
+}
+
+} // namespace kiln_test
