@@ -474,11 +474,13 @@ public:
   /// follows. Errors: R-TK01..05, R-TK06, R-TK09, R-TK10.
   template <class... Tasks>
   constexpr auto async_tasks(Tasks const&... tasks) {
-    return record_tasks(async_tasks_options{}, tasks...);
+    static_assert((detail::is_task<Tasks> && ...), "kiln[R-TK06] only k.task(...) and k.task_default(...) are allowed inside async_tasks; record the rest before, after or in a task");
+    record_tasks(async_tasks_options{}, tasks...);
   }
   template <class... Tasks>
   constexpr auto async_tasks(async_tasks_options o, Tasks const&... tasks) {
-    return record_tasks(o, tasks...);
+    static_assert((detail::is_task<Tasks> && ...), "kiln[R-TK06] only k.task(...) and k.task_default(...) are allowed inside async_tasks; record the rest before, after or in a task");
+    record_tasks(o, tasks...);
   }
   /// The task of the kernel's own warps. Vars made before may be changed in it, and keep the change.
   template <class F>
@@ -600,7 +602,6 @@ private:
   }
   template <class... Tasks>
   constexpr auto record_tasks(async_tasks_options const& o, Tasks const&... tasks) {
-    static_assert((detail::is_task<Tasks> && ...), "kiln[R-TK06] only k.task(...) and k.task_default(...) are allowed inside async_tasks; record the rest before, after or in a task");
     if constexpr ((detail::is_task<Tasks> && ...)) {
       site at{0, ""};
       ((at = at.line == 0 ? tasks.at : at), ...);
