@@ -202,6 +202,8 @@ device_code get_code(code_request const& q) {
   return d;
 }
 
+disk_cache& process_cache() { return the_cache(); }
+
 void set_host_hooks(host_hooks h) { hooks = h; }
 
 } // namespace detail

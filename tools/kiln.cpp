@@ -1,4 +1,5 @@
 // kiln: looks at devices, targets, the cache and kernel graphs, and compiles graphs stage by stage.
+#include "bundle.hpp"
 #include "facts.hpp"
 #include "tool.hpp"
 
@@ -174,6 +175,22 @@ int main(int argc, char** argv) {
   compile->add_option("-e,--emit", c.stage, "graph (after kiln's passes), ir-before (LLVM's passes), ir, asm or obj")->capture_default_str();
   compile->add_option("-f,--fact", c.facts, tool::facts_help);
   compile->add_option("-o,--output", c.output, "a file; standard output otherwise");
+
+  tool::bundle_options b;
+  CLI::App* bundle = command(app, "bundle", "compiles kernels ahead of time, with a C header to load and launch them without kiln or LLVM", [&] {
+    try {
+      return tool::bundle(b);
+    } catch (compile_error const& e) {
+      std::fprintf(stderr, "kiln: %s\n", e.what());
+      return 1;
+    }
+  });
+  bundle->add_option("input", b.inputs, ".kg files or lessons' names")->required();
+  bundle->add_option("-t,--target", b.targets, "what for, several times; see `kiln targets`")->required();
+  bundle->add_option("-o,--output", b.folder, "the folder for NAME.h, NAME.c and the images")->required();
+  bundle->add_option("-n,--name", b.name, "the bundle's name; the folder's otherwise");
+  bundle->add_option("-f,--fact", b.facts, "KERNEL:FACT; " + std::string(tool::facts_help));
+  bundle->add_option("--ptxas", b.ptxas, "NVIDIA's assembler, for cubins in place of PTX");
 
   try {
     app.parse(argc, argv);

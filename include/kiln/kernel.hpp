@@ -363,7 +363,7 @@ public:
     check();
     constexpr int count = detail::parameters_of<decltype(&L::operator())>::count;
     if constexpr (sizeof...(A) == 0 && count != 0) {
-      return detail::info(entry_, where.get_device());
+      return made(where.get_device());
     } else {
       static_assert(sizeof...(A) == count, "kiln[K-11] info takes one argument per kernel parameter, or none");
       detail::argument arguments[count + 1];
@@ -371,6 +371,8 @@ public:
       return detail::info(entry_, where, {arguments, static_cast<std::size_t>(count)});
     }
   }
+  /// What the code that was made last for a device takes of it. Errors: kiln::error if there is none.
+  static kernel_info made(device const& where) { return detail::info(entry_, where); }
   /// The grid for a problem, by the function given to kernel<...>(lambda, grid_function).
   template <class... Sizes>
   static constexpr kiln::grid grid(Sizes... sizes) {

@@ -13,7 +13,14 @@
 #include "kiln/graph/specialisation.hpp"
 #include "kiln/target/target.hpp"
 
+namespace kiln {
+class disk_cache;
+}
+
 namespace kiln::detail {
+
+/// The process's disk cache: machine code, and what was measured of it.
+KILN_INTERNAL_API disk_cache& process_cache();
 
 struct code_request {
   graph_view graph;

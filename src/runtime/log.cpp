@@ -18,6 +18,7 @@ unsigned topics() {
       auto word = rest.substr(0, comma);
       if (word == "compile") b |= 1u << static_cast<int>(log_topic::compile);
       if (word == "passes") b |= 1u << static_cast<int>(log_topic::passes);
+      if (word == "tune") b |= 1u << static_cast<int>(log_topic::tune);
       rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 1);
     }
     return b;

@@ -1,4 +1,4 @@
-// KILN_LOG=compile,passes: what is worth telling about, on stderr, one line at a time.
+// KILN_LOG=compile,passes,tune: what is worth telling about, on stderr, one line at a time.
 #pragma once
 
 #include <string_view>
@@ -7,7 +7,7 @@
 
 namespace kiln {
 
-enum class log_topic { compile, passes };
+enum class log_topic { compile, passes, tune };
 
 /// Whether KILN_LOG names the topic (a comma-separated list, read once).
 KILN_INTERNAL_API bool log_enabled(log_topic topic);

@@ -322,6 +322,10 @@ ENTRY(cuModuleLoadDataEx, (void** m, void const* i, unsigned n, int* o, void** v
   if (made->entries.empty()) return delete made, invalid_image;
   return *m = made, s().modules.insert(made), ok;
 }
+// What programs call that use the driver themselves.
+ENTRY(cuModuleLoadData, (void** m, void const* i)) BODY(cuModuleLoadData, m, i) int impl_cuModuleLoadData(void** m, void const* i) { return impl_cuModuleLoadDataEx(m, i, 0, nullptr, nullptr); }
+ENTRY(cuMemcpyDtoH_v2, (void* t, void const* f, std::size_t b)) BODY(cuMemcpyDtoH_v2, t, f, b) int impl_cuMemcpyDtoH_v2(void* t, void const* f, std::size_t b) { return copy(t, f, b, nullptr); }
+ENTRY(cuMemsetD32_v2, (void* t, unsigned v, std::size_t n)) BODY(cuMemsetD32_v2, t, v, n) int impl_cuMemsetD32_v2(void* t, unsigned v, std::size_t n) { return set(t, v, n, nullptr); }
 ENTRY(cuModuleUnload, (void* m)) BODY(cuModuleUnload, m) int impl_cuModuleUnload(void* m) { return forbidden() ? capture_unsupported : s().modules.erase(m) ? ok : invalid_handle; }
 ENTRY(cuModuleGetFunction, (void** f, void* m, char const* n)) BODY(cuModuleGetFunction, f, m, n) int impl_cuModuleGetFunction(void** f, void* m, char const* n) {
   auto* mod = static_cast<module_image*>(m);

@@ -1,5 +1,6 @@
 // The GPU runtime against a driver that only pretends (support/fake_cuda.hpp): what kiln asks of it, what it refuses
 // before the driver sees it, and what it makes of the driver's answers.
+#include <kiln/autotune.hpp>
 #include <kiln/kiln.hpp>
 
 #include <gtest/gtest.h>
@@ -39,6 +40,8 @@ inline constexpr auto staged = kernel<"staged">([](context& k, ptr<f32> x) {
   k.local_store(b[0], load(x + k.arange<8192>()));
   store(x + k.arange<8192>(), k.local_load(b[0]));
 });
+
+template <int V> inline constexpr auto filled = kernel<"filled", V>([](context& k, ptr<f32> x) { store(x + k.arange<128>(), k.full<f32, 128>(V)); });
 
 template <class F> std::string message_of(F&& f) {
   try {
@@ -364,4 +367,42 @@ TEST_F(fake_gpu, info_tells_what_driver_and_assembler_say) {
   EXPECT_NE(i.notes.find("registers spill: 40 bytes stored and 44 loaded"), std::string::npos) << i.notes;
   EXPECT_NE(i.notes.find("C7510"), std::string::npos);
   EXPECT_EQ(told.info(gpu).registers, 255);
+}
+
+TEST_F(fake_gpu, nothing_is_tuned_inside_a_capture) {
+  void* native = fake_cuda::make_stream(nullptr, 0);
+  stream s = stream::borrow(static_cast<CUstream_st*>(native));
+  buffer<f32> x(s, 4096);
+  auto run = [&](auto const& kern) { kern.launch(s, grid(1), x); };
+  auto tune = [&] { return autotune(configurations<values<1, 2>>{}, s, key(7), []<auto... V>() -> auto& { return filled<V...>; }, run); };
+  fake_cuda::begin_capture(native);
+  EXPECT_EQ(message_of(tune), "autotune: 'filled' has not been tuned for (7) on cuda:0, and the stream is being captured into a graph, where nothing "
+                              "can be measured; call autotune before the capture begins");
+  run(filled<1>); // and the capture goes on
+  EXPECT_NE(fake_cuda::end_capture(native), nullptr);
+  EXPECT_FALSE(tune().remembered());
+  fake_cuda::begin_capture(native);
+  auto best = tune();
+  EXPECT_TRUE(best.remembered());
+  best(run);
+  EXPECT_NE(fake_cuda::end_capture(native), nullptr);
+  EXPECT_EQ(driver_errors(), 0);
+}
+
+TEST_F(fake_gpu, kernels_that_spill_are_chosen_only_among_themselves) {
+  stream s = stream::create(gpu);
+  buffer<f32> x(s, 4096);
+  std::string const plain = fake_cuda::answer().assembler_log, spilling = "ptxas info : Used 255 registers\n 8 bytes stack frame, 8 bytes spill stores, 8 bytes spill loads";
+  int measured[5] = {};
+  auto tune = [&](int spilling_from, int k) {
+    return autotune(configurations<values<3, 4>>{}, s, key(k, spilling_from), []<auto... V>() -> auto& { return filled<V...>; }, [&](auto const& kern) {
+      int const which = kern.name == "filled" && &kern == static_cast<void const*>(&filled<3>) ? 3 : 4;
+      fake_cuda::answer().assembler_log = which >= spilling_from ? spilling : plain;
+      ++measured[which];
+      kern.launch(s, grid(1), x);
+    });
+  };
+  EXPECT_EQ(tune(4, 1).text(), "<3>");
+  EXPECT_GT(measured[3], 3);
+  EXPECT_EQ(measured[4], 1) << "compiled, found to spill, left out";
 }
