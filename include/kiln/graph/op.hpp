@@ -75,6 +75,18 @@ constexpr int find_op(std::string_view text) {
   return i;
 }
 
+namespace detail {
+/// One answer per operation, for questions that are asked at every node while a compiler runs.
+struct op_flags {
+  bool of[op_count]{};
+};
+constexpr op_flags flags_where(bool (*holds)(op)) {
+  op_flags t;
+  for (int i = 0; i < op_count; ++i) t.of[i] = holds(static_cast<op>(i));
+  return t;
+}
+} // namespace detail
+
 /// Combines of reduce and scan; `custom` has a combine body in the graph.
 enum class reduce_op : std::uint8_t { sum, prod, max, min, any, all, bit_xor, custom };
 enum class atomic_op : std::uint8_t { add, min, max, bit_and, bit_or, bit_xor, xchg };

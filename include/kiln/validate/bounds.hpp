@@ -16,12 +16,18 @@ struct narrow_address {
 
 namespace detail {
 
+/// Operations with a rule here.
+inline constexpr op_flags asked_bounds = flags_where([](op o) {
+  return o == op::for_begin || o == op::view_index || o == op::view_slice || o == op::gather || o == op::local_gather || o == op::local_scatter;
+});
+
 class bounds_check {
 public:
   constexpr bounds_check(graph_view const& g, ranges const& r) : g_(g), r_(r) {}
 
   constexpr diagnostic run() {
     for (int i = 0; i < g_.size() && error_.ok(); ++i) {
+      if (!asked_bounds.of[static_cast<int>(g_.nodes.items[i].code)]) continue;
       switch (g_[i].code) {
       case op::for_begin:
         if (range const& s = r_[g_.operand(i, 2)]; s.constant() && s.lo == 0)
@@ -181,9 +187,39 @@ private:
 
 } // namespace detail
 
+namespace detail {
+/// The nodes whose ranges the rules ask for, and what those are computed from. Most kernels ask about few of their nodes.
+class wanted_ranges {
+public:
+  constexpr explicit wanted_ranges(graph_view const& g) {
+    int const n = g.size();
+    flags_ = new bool[static_cast<unsigned>(n) + 1]{};
+    node const* const nodes = g.nodes.items;
+    std::int32_t const* const operands = g.operand_pool.items;
+    for (int i = n - 1; i >= 0; --i) {
+      node const& x = nodes[i];
+      if (!flags_[i] && !asked_bounds.of[static_cast<int>(x.code)]) continue;
+      any_ = true;
+      for (int j = 0; j < x.operand_count; ++j)
+        if (std::int32_t const o = operands[x.operands + j]; o >= 0) flags_[o] = true;
+    }
+  }
+  wanted_ranges(wanted_ranges const&) = delete;
+  constexpr ~wanted_ranges() { delete[] flags_; }
+  constexpr bool any() const { return any_; }
+  constexpr bool const* flags() const { return flags_; }
+
+private:
+  bool* flags_ = nullptr;
+  bool any_ = false;
+};
+} // namespace detail
+
 /// Bounds and steps that are wrong for every launch.
 constexpr diagnostic check_bounds(graph_view const& g) {
-  detail::ranges const r(g);
+  detail::wanted_ranges const wanted(g);
+  if (!wanted.any()) return {};
+  detail::ranges const r(g, nullptr, wanted.flags());
   return detail::bounds_check(g, r).run();
 }
 

@@ -70,12 +70,16 @@ constexpr range constant_range(std::int64_t v) { return {v, v, 0, v}; }
 
 class ranges {
 public:
-  constexpr explicit ranges(graph_view const& g, known_sizes const* known = nullptr) : g_(g), known_(known) {
+  /// `wanted`: one flag per node, closed over operands; the others are left out. None: all.
+  constexpr explicit ranges(graph_view const& g, known_sizes const* known = nullptr, bool const* wanted = nullptr) : g_(g), known_(known) {
     int const n = g.size();
     ranges_ = new range[static_cast<unsigned>(n) + 1]{};
     exact_ = new range[static_cast<unsigned>(n) + 1]{};
-    for (int i = 0; i < n; ++i)
-      if (g[i].kind == node_kind::value && (is_int(g[i].type) || is_bool(g[i].type))) compute(i);
+    for (int i = 0; i < n; ++i) {
+      if (wanted && !wanted[i]) continue;
+      node const& x = g.nodes.items[i];
+      if (x.kind == node_kind::value && (is_int(x.type) || is_bool(x.type))) compute(i);
+    }
   }
   ranges(ranges const&) = delete;
   constexpr ~ranges() {

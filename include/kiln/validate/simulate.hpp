@@ -582,9 +582,23 @@ private:
 
 } // namespace detail
 
+namespace detail {
+/// Operations that are anything to the simulation.
+inline constexpr op_flags simulated = flags_where([](op o) {
+  return (info(o).traits & (trait::reads_local | trait::writes_local | trait::local_alloc | trait::async | trait::barrier)) != 0;
+});
+constexpr bool has_simulated(graph_view const& g) {
+  node const* const nodes = g.nodes.items;
+  for (std::size_t i = 0; i < g.nodes.count; ++i)
+    if (simulated.of[static_cast<int>(nodes[i].code)]) return true;
+  return false;
+}
+} // namespace detail
+
 /// Simulates the accesses to local memory of a verified graph.
 constexpr simulation simulate(graph_view const& g, int budget = simulation_budget) {
   simulation s;
+  if (!detail::has_simulated(g)) return s;
   detail::simulator run(g, budget);
   run.run(s);
   run.flush();

@@ -13,25 +13,78 @@ namespace kiln {
 
 namespace detail {
 
-struct attribute_counts_table {
-  int of[op_count]{};
+/// What the verifier asks of an operation at every node. A constant each, since a compiler pays for a long switch at every
+/// evaluation as if it read all of it.
+struct op_facts {
+  enum group : std::uint8_t { other, elementwise, across, global, local, tasks };
+  group where = other;
+  bool structural = false;     ///< opens, divides or closes a region
+  bool compares = false;       ///< gives b1
+  std::uint8_t attributes = 0; ///< their number
+  std::uint8_t least = 0;      ///< operands
+  std::int8_t most = 0;        ///< operands; -1: any number
+  std::uint16_t accepts = 0;   ///< one bit per dtype; elementwise operations whose operands and result have one type, or b1
 };
-// Counting the commas of the table once, not once a node.
-inline constexpr attribute_counts_table attribute_counts = [] {
-  attribute_counts_table t;
-  for (int i = 0; i < op_count; ++i) t.of[i] = attribute_count(static_cast<op>(i));
+constexpr op_facts facts_of(op o) {
+  op_facts f;
+  std::uint32_t const t = info(o).traits;
+  f.structural = (t & (trait::opens | trait::middle | trait::closes)) != 0;
+  f.attributes = static_cast<std::uint8_t>(attribute_count(o));
+  f.least = static_cast<std::uint8_t>(info(o).least);
+  f.most = static_cast<std::int8_t>(info(o).most);
+  f.compares = o >= op::eq && o <= op::ge;
+  bool const promise = o == op::multiple_of || o == op::max_contiguous;
+  if ((t & trait::elementwise) == trait::elementwise && !promise && o != op::ptr_add && o != op::constant && o != op::iota)
+    f.where = op_facts::elementwise;
+  else if (o >= op::broadcast && o <= op::dot && o != op::result)
+    f.where = op_facts::across;
+  else if (o >= op::extent && o <= op::atomic_cas && o != op::ptr_add)
+    f.where = op_facts::global;
+  else if (o >= op::alloc && o <= op::async_wait)
+    f.where = op_facts::local;
+  else if (o >= op::alloc_barriers && o <= op::replica_id)
+    f.where = op_facts::tasks;
+  if (f.where != op_facts::elementwise || o == op::cast || o == op::bitcast || o == op::isnan || o == op::where) return f;
+  for (int i = 0; i < dtype_count; ++i) {
+    dtype const d = static_cast<dtype>(i);
+    bool good = false;
+    switch (o) {
+    case op::bit_and: case op::bit_or: case op::bit_xor: case op::bit_not: good = is_int(d) || is_bool(d); break;
+    case op::shl: case op::shr: case op::rem: good = is_int(d); break;
+    case op::eq: case op::ne: good = !is_f8(d); break;
+    case op::add: case op::sub: case op::mul: case op::div: case op::neg: case op::abs: case op::min: case op::max:
+    case op::lt: case op::le: case op::gt: case op::ge: good = is_arithmetic(d); break;
+    default: good = is_float(d) && !is_f8(d); break;
+    }
+    if (good) f.accepts = static_cast<std::uint16_t>(f.accepts | 1 << i);
+  }
+  return f;
+}
+struct op_facts_table {
+  op_facts of[op_count]{};
+};
+inline constexpr op_facts_table op_facts_by_code = [] {
+  op_facts_table t;
+  for (int i = 0; i < op_count; ++i) t.of[i] = facts_of(static_cast<op>(i));
   return t;
 }();
 
 class verifier {
 public:
   constexpr explicit verifier(graph_view const& g) : g_(g) {}
+  verifier(verifier const&) = delete;
+  constexpr ~verifier() {
+    delete[] region_of_;
+    delete[] origin_;
+  }
 
   constexpr diagnostic run() {
     if (!tables()) return error_;
     int const n = g_.size();
-    for (i_ = 0; i_ < n && error_.ok(); ++i_) {
-      n_ = &g_[i_];
+    nodes_ = g_.nodes.items;
+    pool_ = g_.operand_pool.items;
+    for (i_ = 0; i_ < n; ++i_) {
+      n_ = &nodes_[i_];
       if (!record() || !operands() || !structure() || !types()) break;
     }
     if (error_.ok() && !open_.empty()) at(open_.back().node) << "kiln[G-05] " << name_of(g_[open_.back().node].code) << " is never closed";
@@ -39,6 +92,10 @@ public:
   }
 
 private:
+  template <class T>
+  static constexpr int count(slice<T> const& s) {
+    return static_cast<int>(s.count);
+  }
   /// One region: the nodes between an opening node and its middle or end.
   struct region {
     int node = 0;    ///< the opening node
@@ -116,12 +173,9 @@ private:
     }
     for (param_info const& p : g_.params)
       if (p.node < 0 || p.node >= g_.size() || g_[p.node].code != op::param) return fail("a parameter does not know its node");
-    for (int i = 0; i < g_.size(); ++i) origin_.add() = -1;
+    region_of_ = new std::int32_t[g_.nodes.count + 1]{};
+    origin_ = new std::int32_t[g_.nodes.count + 1]{};
     return true;
-  }
-  template <class T>
-  static constexpr int count(slice<T> s) {
-    return static_cast<int>(s.size());
   }
 
   /// The node's own fields lie in the tables.
@@ -132,10 +186,11 @@ private:
       at(i_) << "kiln[G-01] unknown operation";
       return false;
     }
-    attributes_ = attribute_counts.of[code];
-    if (n.shape < 0 || n.shape >= count(g_.shapes) || n.operand_count < 0 || n.operands < 0 ||
-        n.operands + n.operand_count > count(g_.operand_pool) || n.attributes < 0 ||
-        n.attributes + attributes_ > count(g_.attribute_pool) || n.file >= g_.files.size()) {
+    facts_ = &op_facts_by_code.of[code];
+    attributes_ = facts_->attributes;
+    if (static_cast<std::size_t>(n.shape) >= g_.shapes.count || n.operand_count < 0 || n.operands < 0 ||
+        n.operands + n.operand_count > static_cast<int>(g_.operand_pool.count) || n.attributes < 0 ||
+        n.attributes + attributes_ > static_cast<int>(g_.attribute_pool.count) || n.file >= g_.files.count) {
       bad("G-01") << "a field is outside the graph's tables";
       return false;
     }
@@ -149,30 +204,32 @@ private:
 
   /// Counts; every operand is an earlier node in a region that is still open.
   constexpr bool operands() {
-    op_info const& f = info(n_->code);
+    op_facts const& f = *facts_;
     int const c = n_->operand_count;
+    int const i = i_, here = here_;
+    std::int32_t const* const list = pool_ + n_->operands;
     if (c < f.least || (f.most >= 0 && c > f.most)) {
       message m = bad("G-02");
-      m << c << " operands where " << f.least;
+      m << c << " operands where " << static_cast<int>(f.least);
       if (f.most < 0) m << " or more";
-      if (f.most > f.least) m << " to " << f.most;
+      if (f.most > f.least) m << " to " << static_cast<int>(f.most);
       m << " are needed";
       return false;
     }
     for (int j = 0; j < c; ++j) {
-      int const o = operand(j);
+      int const o = list[j];
       if (o == -1) {
         if (optional(n_->code, j)) continue;
         bad("G-02") << "operand " << j << " is absent";
         return false;
       }
-      if (o < -1 || o >= i_) {
+      if (o < -1 || o >= i) {
         bad("G-02") << "operand " << j << " is not an earlier node";
         return false;
       }
       int const home = region_of_[o];
-      if (home != 0 && !region_open_[home]) return outside(o, home);
-      if (g_[o].kind == node_kind::none && g_[o].code != op::combine_begin) {
+      if (home != 0 && home != here && !region_open_[home]) return outside(o, home);
+      if (nodes_[o].kind == node_kind::none && nodes_[o].code != op::combine_begin) {
         bad("G-03") << "operand " << j << " is " << name_of(g_[o].code) << ", which has no result";
         return false;
       }
@@ -212,16 +269,13 @@ private:
 
   // -- regions -----------------------------------------------------------------------------------------------------------
   constexpr bool structure() {
-    std::uint32_t const t = info(n_->code).traits;
-    int const here = open_.empty() ? 0 : open_.back().id;
-    bool const among_tasks = !open_.empty() && g_[open_.back().node].code == op::tasks_begin;
-    if (among_tasks != (n_->code == op::task_begin) && n_->code != op::tasks_end) {
-      bad("R-TK06") << (among_tasks ? "only tasks are allowed inside async_tasks" : "a task outside async_tasks");
+    if (among_tasks_ != (n_->code == op::task_begin) && n_->code != op::tasks_end) {
+      bad("R-TK06") << (among_tasks_ ? "only tasks are allowed inside async_tasks" : "a task outside async_tasks");
       return false;
     }
-    if (!(t & (trait::opens | trait::middle | trait::closes))) {
-      region_of_.add() = here;
-      if (in_combine_ > 0 && !(t & trait::pure)) {
+    if (!facts_->structural) {
+      region_of_[i_] = here_;
+      if (in_combine_ > 0 && !has(n_->code, trait::pure)) {
         bad("K-14") << "a combine body may only compute with scalars; read vars and memory before it";
         return false;
       }
@@ -235,7 +289,7 @@ private:
       bad("K-14") << "a combine body cannot hold loops or branches; use where(...)";
       return false;
     }
-    if (t & trait::opens) {
+    if (has(n_->code, trait::opens)) {
       std::int64_t const end = attribute(attributes_ - 1); // `end` is the last attribute of all that open
       if (end <= i_ || end >= g_.size()) return unmatched();
       if (n_->code == op::combine_begin) ++in_combine_;
@@ -267,17 +321,17 @@ private:
     if (!good) return unmatched();
     if (n_->code == op::if_else) { // values of the first branch end here
       r.middle = true;
-      r.id = new_region(begin);
-      region_of_.add() = r.id;
+      r.id = here_ = new_region(begin);
     } else if (n_->code == op::while_test) { // the body sees the condition's values
       r.middle = true;
       region_open_[r.id] = true;
-      region_of_.add() = r.id;
     } else {
       if (n_->code == op::combine_end) --in_combine_;
       open_.pop();
-      region_of_.add() = open_.empty() ? 0 : open_.back().id;
+      here_ = open_.empty() ? 0 : open_.back().id;
+      among_tasks_ = !open_.empty() && g_[open_.back().node].code == op::tasks_begin;
     }
+    region_of_[i_] = here_;
     return true;
   }
   constexpr int new_region(int begin) {
@@ -295,7 +349,8 @@ private:
     r.node = i_;
     r.id = id;
     r.middle = false;
-    region_of_.add() = id; // a loop's index belongs to its body
+    among_tasks_ = n_->code == op::tasks_begin;
+    region_of_[i_] = here_ = id; // a loop's index belongs to its body
   }
   constexpr bool unmatched() {
     bad("G-05") << "does not match the region around it";
@@ -303,7 +358,7 @@ private:
   }
 
   // -- types -------------------------------------------------------------------------------------------------------------
-  constexpr node const& in(int j) const { return g_.nodes.items[g_.operand_pool.items[n_->operands + j]]; }
+  constexpr node const& in(int j) const { return nodes_[pool_[n_->operands + j]]; }
   constexpr shape const& shape_in(int j) const { return g_.shapes.items[in(j).shape]; }
   constexpr bool is_value(int j) const { return in(j).kind == node_kind::value; }
   constexpr bool is_scalar_int(int j) const { return is_value(j) && in(j).shape == 0 && is_int(in(j).type); }
@@ -316,12 +371,33 @@ private:
     bad("G-06") << "attribute " << j << " is " << attribute(j) << ", valid " << lo << ".." << hi;
     return false;
   }
-  constexpr bool elementwise_int_or_bool(dtype t) const { return is_int(t) || is_bool(t); }
   static constexpr bool computes_float(dtype t) { return is_float(t) && !is_f8(t); }
 
   constexpr bool types() {
+    op_facts::group const where = facts_->where;
+    if (where == op_facts::elementwise) return elementwise();
+    if (where == op_facts::across) return across();
+    if (where == op_facts::global) return global_memory();
+    if (where == op_facts::local) return local_memory();
+    if (where == op_facts::tasks) return verify_task_operation(g_, i_, error_);
     node const& n = *n_;
-    switch (n.code) {
+    switch (n.code) { // the frequent ones first: a compiler tries the cases one by one
+    case op::ptr_add:
+      if (in(0).kind != node_kind::pointer) return bad_operand(0, "a pointer");
+      if (!is_value(1) || !is_int(in(1).type) || !same_shape(in(1).shape, in(0).shape)) return bad_operand(1, "integers of the pointer's shape");
+      origin_[i_] = origin_[operand(0)];
+      return result_is(node_kind::pointer, in(0).type, in(0).shape) || bad_result("the pointer's type");
+    case op::constant:
+      if (n.kind != node_kind::value) return bad_result("a value");
+      return n.type != dtype::b1 || attribute_in(0, 0, 1);
+    case op::var_get:
+      if (in(0).kind != node_kind::cell) return bad_operand(0, "a var");
+      return result_is(content(operand(0)), in(0).type, in(0).shape) || bad_result("the var's content");
+    case op::var_set:
+      if (in(0).kind != node_kind::cell) return bad_operand(0, "a var");
+      if (in(1).kind != content(operand(0)) || in(1).type != in(0).type || !same_shape(in(1).shape, in(0).shape))
+        return bad_operand(1, "what the var holds");
+      return no_result();
     case op::param: return param();
     case op::for_begin:
       for (int j = 0; j < 3; ++j)
@@ -331,14 +407,6 @@ private:
       if (!like(0, dtype::b1, 0)) return bad_operand(0, "a b1 scalar");
       return no_result();
     case op::var: return var();
-    case op::var_get:
-      if (in(0).kind != node_kind::cell) return bad_operand(0, "a var");
-      return result_is(content(operand(0)), in(0).type, in(0).shape) || bad_result("the var's content");
-    case op::var_set:
-      if (in(0).kind != node_kind::cell) return bad_operand(0, "a var");
-      if (in(1).kind != content(operand(0)) || in(1).type != in(0).type || !same_shape(in(1).shape, in(0).shape))
-        return bad_operand(1, "what the var holds");
-      return no_result();
     case op::combine_begin: case op::for_end: case op::if_else: case op::if_end: case op::while_begin: case op::while_end: case op::sync:
       return no_result();
     case op::combine_arg:
@@ -355,9 +423,6 @@ private:
       if (!attribute_in(0, 0, g_[from].operand_count - 1)) return false;
       return result_is(node_kind::value, g_[g_.operand(from, static_cast<int>(attribute(0)))].type, g_[from].shape) || bad_result("that of the reduced tile");
     }
-    case op::constant:
-      if (n.kind != node_kind::value) return bad_result("a value");
-      return n.type != dtype::b1 || attribute_in(0, 0, 1);
     case op::iota:
       if (n.kind != node_kind::value || !is_int(n.type) || g_.shape_of(i_).rank < 1) return bad_result("an integer tile");
       return attribute_in(0, 0, g_.shape_of(i_).rank - 1);
@@ -374,18 +439,8 @@ private:
       origin_[i_] = origin_[operand(0)];
       return result_is(in(0).kind, in(0).type, in(0).shape) || bad_result("the operand's type");
     }
-    case op::ptr_add:
-      if (in(0).kind != node_kind::pointer) return bad_operand(0, "a pointer");
-      if (!is_value(1) || !is_int(in(1).type) || !same_shape(in(1).shape, in(0).shape)) return bad_operand(1, "integers of the pointer's shape");
-      origin_[i_] = origin_[operand(0)];
-      return result_is(node_kind::pointer, in(0).type, in(0).shape) || bad_result("the pointer's type");
     default: break;
     }
-    if (has(n.code, trait::elementwise)) return elementwise();
-    if (n.code >= op::broadcast && n.code <= op::dot) return across();
-    if (n.code >= op::extent && n.code <= op::atomic_cas) return global_memory();
-    if (n.code >= op::alloc && n.code <= op::async_wait) return local_memory();
-    if (n.code >= op::alloc_barriers && n.code <= op::replica_id) return verify_task_operation(g_, i_, error_);
     return effects();
   }
 
@@ -404,7 +459,7 @@ private:
       bad("G-01") << "an array has 1 to 6 axes";
       return false;
     }
-    origin_[i_] = static_cast<std::int32_t>(p);
+    origin_[i_] = static_cast<std::int32_t>(p) + 1;
     return result_is(f.kind, f.type, 0) || bad_result("that of the parameter table");
   }
 
@@ -417,45 +472,42 @@ private:
   constexpr node_kind content(int cell) const { return g_[g_.operand(cell, 0)].kind; }
 
   constexpr bool elementwise() {
+    // Straight-line and without calls: most nodes of most kernels come here.
+    node const& n = *n_;
+    std::int32_t const* const list = pool_ + n.operands;
+    dtype const t = nodes_[list[0]].type;
+    unsigned const accepts = facts_->accepts;
+    bool const alike = accepts != 0; // all operands of one type
+    for (int j = 0; j < n.operand_count; ++j) {
+      node const& x = nodes_[list[j]];
+      if (x.kind != node_kind::value || (x.shape != n.shape && !same_shape(x.shape, n.shape))) return bad_operand(j, "a value of the result's shape");
+      if (alike && x.type != t) return bad_operand(j, "the first operand's type");
+    }
+    if (n.kind != node_kind::value) return bad_result("a value");
+    if (!alike) return conversion();
+    if ((accepts >> static_cast<int>(t) & 1) == 0) return bad_operand(0, "an element type that the operation accepts");
+    if ((n.code == op::min || n.code == op::max) && !attribute_in(0, 0, 1)) return false;
+    if (n.type == (facts_->compares ? dtype::b1 : t)) return true;
+    return bad_result(facts_->compares ? "b1" : "the operands' type");
+  }
+  /// Element-wise operations whose operands may differ in type.
+  constexpr bool conversion() {
     node const& n = *n_;
     dtype const t = in(0).type;
-    for (int j = 0; j < n.operand_count; ++j)
-      if (!is_value(j) || !same_shape(in(j).shape, n.shape)) return bad_operand(j, "a value of the result's shape");
-    if (n.kind != node_kind::value) return bad_result("a value");
     switch (n.code) {
     case op::cast: return true;
-    case op::bitcast:
-      if (bits_of(t) != bits_of(n.type) || is_bool(t) || is_bool(n.type)) return bad_operand(0, "a type of the result's width, not b1");
-      return true;
-    case op::isnan:
-      if (!is_float(t)) return bad_operand(0, "a floating value");
-      return n.type == dtype::b1 || bad_result("b1");
     case op::where:
       if (t != dtype::b1) return bad_operand(0, "b1");
       for (int j = 1; j < 3; ++j)
         if (in(j).type != n.type) return bad_operand(j, "the result's type");
       return true;
-    default: break;
+    case op::bitcast:
+      if (bits_of(t) != bits_of(n.type) || is_bool(t) || is_bool(n.type)) return bad_operand(0, "a type of the result's width, not b1");
+      return true;
+    default: // isnan
+      if (!computes_float(t)) return bad_operand(0, "a floating value of 16 bits or more");
+      return n.type == dtype::b1 || bad_result("b1");
     }
-    for (int j = 1; j < n.operand_count; ++j)
-      if (in(j).type != t) return bad_operand(j, "the first operand's type");
-    bool accepted = false;
-    switch (n.code) {
-    case op::bit_and: case op::bit_or: case op::bit_xor: case op::bit_not: accepted = elementwise_int_or_bool(t); break;
-    case op::shl: case op::shr: case op::rem: accepted = is_int(t); break;
-    case op::eq: case op::ne: accepted = true; break;
-    case op::add: case op::sub: case op::mul: case op::div: case op::neg: case op::abs: case op::lt: case op::le: case op::gt: case op::ge:
-      accepted = is_arithmetic(t);
-      break;
-    case op::min: case op::max:
-      accepted = is_arithmetic(t);
-      if (accepted && !attribute_in(0, 0, 1)) return false;
-      break;
-    default: accepted = computes_float(t); break;
-    }
-    if (!accepted) return bad_operand(0, "an element type that the operation accepts");
-    bool const compares = n.code == op::eq || n.code == op::ne || n.code == op::lt || n.code == op::le || n.code == op::gt || n.code == op::ge;
-    return n.type == (compares ? dtype::b1 : t) || bad_result(compares ? "b1" : "the operands' type");
   }
 
   static constexpr bool broadcasts_to(shape const& from, shape const& to) {
@@ -616,7 +668,7 @@ private:
 
   constexpr int array_rank(int array) const { return g_.params[static_cast<std::size_t>(g_.attribute(array, 0))].rank; }
   constexpr bool writable(int address) {
-    int const p = origin_[address];
+    int const p = origin_[address] - 1;
     if (p < 0 || !g_.params[static_cast<std::size_t>(p)].is_const) return true;
     bad("T-14") << "writes through parameter " << p << ", a pointer or array of const";
     return false;
@@ -815,13 +867,18 @@ private:
   diagnostic error_;
   int i_ = 0;
   node const* n_ = nullptr;
+  node const* nodes_ = nullptr;
+  std::int32_t const* pool_ = nullptr;
+  op_facts const* facts_ = nullptr; ///< of node i_'s operation
   int attributes_ = 0; ///< of node i_
   int in_combine_ = 0;
+  int here_ = 0; ///< the innermost region
+  bool among_tasks_ = false; ///< directly inside tasks_begin
   vec<region> open_;
   vec<std::int32_t> opener_;     ///< of a region: its opening node
   vec<bool> region_open_;
-  vec<std::int32_t> region_of_;  ///< of a node: the region that it was made in; 0: the kernel
-  vec<std::int32_t> origin_;     ///< of an address: the parameter that it comes from, or -1
+  std::int32_t* region_of_ = nullptr; ///< of a node: the region that it was made in; 0: the kernel
+  std::int32_t* origin_ = nullptr;    ///< of an address: 1 + the parameter that it comes from, or 0
 };
 
 } // namespace detail
