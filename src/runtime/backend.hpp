@@ -56,6 +56,9 @@ public:
   /// `count` copies of the low `pattern_bytes` (1, 2, 4 or 8) of `pattern`.
   virtual void fill(void* target, u64 pattern, int pattern_bytes, std::size_t count, void* stream) = 0;
 
+  /// Memory that nobody uses now.
+  virtual i64 free_bytes() = 0;
+
   /// Host memory that the device reads and writes directly. Errors: kiln::error with the size.
   virtual void* allocate_pinned(std::size_t bytes) = 0;
   virtual void release_pinned(void* memory) noexcept = 0;

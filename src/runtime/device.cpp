@@ -219,6 +219,7 @@ std::string device::id() const { return detail::id_of(kind(), index()); }
 std::string device::name() const { return backend_->record().name; }
 kiln::target const& device::target() const { return backend_->record().arch; }
 i64 device::memory_bytes() const { return backend_->record().memory_bytes; }
+i64 device::free_bytes() const { return backend_->free_bytes(); }
 int device::multiprocessors() const { return backend_->record().multiprocessors; }
 void device::synchronize() const { stream(*this).synchronize(); }
 

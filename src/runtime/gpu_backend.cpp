@@ -150,6 +150,13 @@ void gpu_backend::fill(void* target, u64 pattern, int pattern_bytes, std::size_t
     copy(bytes + done, bytes, std::min(done, total - done), stream);
 }
 
+i64 gpu_backend::free_bytes() {
+  current_context here(*this);
+  std::size_t free = 0, total = 0;
+  driver_.check(driver_.memory_info(&free, &total), driver_.kind == device_kind::cuda ? "cuMemGetInfo" : "hipMemGetInfo");
+  return static_cast<i64>(free);
+}
+
 void* gpu_backend::allocate_pinned(std::size_t bytes) {
   current_context here(*this);
   relaxed_capture allow(driver_);

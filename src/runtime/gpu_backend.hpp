@@ -59,6 +59,7 @@ public:
   void start_download(void* target, void const* source, std::size_t bytes, void* stream) override;
   void copy(void* target, void const* source, std::size_t bytes, void* stream) override;
   void fill(void* target, u64 pattern, int pattern_bytes, std::size_t count, void* stream) override;
+  i64 free_bytes() override;
   void* allocate_pinned(std::size_t bytes) override;
   void release_pinned(void* memory) noexcept override;
   void* create_stream() override;

@@ -81,6 +81,10 @@ public:
     }
   }
 
+  i64 free_bytes() override {
+    long pages = ::sysconf(_SC_AVPHYS_PAGES), page_bytes = ::sysconf(_SC_PAGE_SIZE);
+    return pages > 0 && page_bytes > 0 ? i64{pages} * page_bytes : 0;
+  }
   void* allocate_pinned(std::size_t bytes) override { return ::operator new(bytes, heap_alignment); }
   void release_pinned(void* memory) noexcept override { ::operator delete(memory, heap_alignment); }
 

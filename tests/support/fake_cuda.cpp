@@ -242,6 +242,9 @@ ENTRY(cuStreamGetCtx, (void* x, void** c)) BODY(cuStreamGetCtx, x, c) int impl_c
   if (x && !s().streams.count(x)) return invalid_handle;
   return *c = x ? static_cast<stream*>(x)->owner : here(), *c ? ok : invalid_context;
 }
+ENTRY(cuMemGetInfo_v2, (std::size_t* f, std::size_t* t)) BODY(cuMemGetInfo_v2, f, t) int impl_cuMemGetInfo_v2(std::size_t* f, std::size_t* t) {
+  return *t = std::size_t{1} << 34, *f = *t - fake_cuda::live_bytes(), here() ? ok : invalid_context;
+}
 ENTRY(cuMemPoolCreate, (void** p, gpu_pool_properties const* q)) BODY(cuMemPoolCreate, p, q) int impl_cuMemPoolCreate(void** p, gpu_pool_properties const* q) {
   if (forbidden()) return capture_unsupported;
   return *p = &s().primary[q->location.id], ok;

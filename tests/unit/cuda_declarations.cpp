@@ -99,6 +99,7 @@ KILN_SAME(context_current, cuCtxGetCurrent);
 KILN_SAME(context_push, cuCtxPushCurrent);
 KILN_SAME(context_pop, cuCtxPopCurrent);
 KILN_SAME(context_device, cuCtxGetDevice);
+KILN_SAME(memory_info, cuMemGetInfo);
 KILN_SAME(pool_create, cuMemPoolCreate);
 KILN_SAME(pool_set_attribute, cuMemPoolSetAttribute);
 KILN_SAME(allocate_from_pool, cuMemAllocFromPoolAsync);

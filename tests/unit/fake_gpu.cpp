@@ -127,6 +127,7 @@ TEST_F(fake_gpu, memory_is_given_back) {
     buffer<f32> x(gpu, 1000), y = std::move(x);
     pinned<f32> p(gpu, 1000);
     EXPECT_EQ(fake_cuda::live_bytes(), before + 8000);
+    EXPECT_EQ(gpu.free_bytes(), gpu.memory_bytes() - static_cast<i64>(before) - 8000);
   }
   EXPECT_EQ(fake_cuda::live_bytes(), before);
 }

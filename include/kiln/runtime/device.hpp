@@ -49,6 +49,8 @@ public:
   kiln::target const& target() const;
   /// Units: bytes.
   i64 memory_bytes() const;
+  /// Of it, what nobody uses now, as the driver says. What kiln has freed itself stays reserved for its next buffers.
+  i64 free_bytes() const;
   /// SMs, compute units, or the worker threads of the host.
   int multiprocessors() const;
 
