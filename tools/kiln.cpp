@@ -1,5 +1,6 @@
 // kiln: looks at devices, targets, the cache and kernel graphs, and compiles graphs stage by stage.
 #include "bundle.hpp"
+#include "check_command.hpp"
 #include "facts.hpp"
 #include "tool.hpp"
 
@@ -191,6 +192,16 @@ int main(int argc, char** argv) {
   bundle->add_option("-n,--name", b.name, "the bundle's name; the folder's otherwise");
   bundle->add_option("-f,--fact", b.facts, "KERNEL:FACT; " + std::string(tool::facts_help));
   bundle->add_option("--ptxas", b.ptxas, "NVIDIA's assembler, for cubins in place of PTX");
+  tool::check_command_options k;
+  CLI::App* check = command(app, "check", "runs a kernel in the checker: races, deadlocks, missing waits, bounds; exit code 1 when there are faults",
+                            [&] { return tool::check_command(k); });
+  check->add_option("input", k.input, "a .kg file, a lesson's name, or - for standard input")->required();
+  check->add_option("-k,--kernel", k.kernel, "which kernel of the file");
+  check->add_option("-g,--grid", k.grid, "CTAs along x, y, z")->expected(1, 3)->check(CLI::Range(0, 1 << 20));
+  check->add_option("-a,--arg", k.arguments, tool::check_arguments_help);
+  check->add_option("-s,--seeds", k.seeds, "schedules to try under each policy of asynchronous copies")->check(CLI::Range(1, 1 << 24));
+  check->add_option("--seed", k.seed, "the first; with --seeds 1 it shows a reported fault again");
+  check->add_option("--resident", k.resident, "CTAs that run at the same time")->check(CLI::Range(1, 4096));
 
   try {
     app.parse(argc, argv);

@@ -47,6 +47,10 @@ std::string report::text() const {
   for (fault const& f : diagnostics) {
     all += f.text;
     if (f.count > 1) all += " [" + std::to_string(f.count) + " times]";
+    if (runs > 1) {
+      constexpr char const* names[] = {"early", "late", "random"};
+      all += std::string(" [again with .policy = completion::") + names[static_cast<int>(f.policy)] + ", .seed = " + std::to_string(f.seed) + "]";
+    }
     all += "\n";
   }
   return all;
@@ -123,6 +127,8 @@ void launch::add_fault(int node, char const* rule, std::string const& what, dims
   f.rule = rule;
   f.node = node;
   f.cta = id;
+  f.policy = options.policy;
+  f.seed = options.seed;
   f.file = graph.file(node);
   f.line = graph[node].line;
   std::ostringstream s;
@@ -202,27 +208,35 @@ report run_all_policies(graph_view graph, dims grid, std::span<host_argument con
       std::any_of(graph.nodes.begin(), graph.nodes.end(), [](node const& n) {
         return n.code == op::async_load || n.code == op::async_load_bulk || n.code == op::async_store_bulk || n.code == op::tasks_begin;
       });
-  if (!asynchronous) return run(graph, grid, arguments, options);
+  bool const seeded = asynchronous || options.order == order::seeded;
+  u64 const first = options.seed;
+  int const seeds = seeded ? std::max(options.seeds, 1) : 1;
+  if (!asynchronous && seeds == 1) return run(graph, grid, arguments, options);
 
   std::vector<std::vector<unsigned char>> before;
   for (host_argument const& a : arguments) {
-    auto const* const first = static_cast<unsigned char const*>(a.allocation);
-    before.emplace_back(first, first + (first ? a.bytes : 0));
+    auto const* const data = static_cast<unsigned char const*>(a.allocation);
+    before.emplace_back(data, data + (data ? a.bytes : 0));
   }
   report all;
-  for (completion policy : {completion::late, completion::random, completion::early}) {
-    if (policy != completion::late)
-      for (std::size_t i = 0; i < before.size(); ++i)
-        // Memory that is only read through its parameter may be constant.
-        if (!graph.params[i].is_const) std::copy(before[i].begin(), before[i].end(), static_cast<unsigned char*>(arguments[i].allocation));
-    options.policy = policy;
-    report r = run(graph, grid, arguments, options);
-    all.stopped = all.stopped || r.stopped;
-    for (fault& f : r.diagnostics)
-      if (std::none_of(all.diagnostics.begin(), all.diagnostics.end(),
-                       [&](fault const& g) { return g.node == f.node && g.rule == f.rule; }))
-        all.diagnostics.push_back(std::move(f));
-  }
+  all.runs = 0;
+  std::vector<completion> policies{completion::late};
+  if (asynchronous) policies = {completion::late, completion::random, completion::early};
+  for (completion policy : policies)
+    for (int k = 0; k < seeds; ++k) {
+      if (all.runs++ > 0)
+        for (std::size_t i = 0; i < before.size(); ++i)
+          // Memory that is only read through its parameter may be constant.
+          if (!graph.params[i].is_const) std::copy(before[i].begin(), before[i].end(), static_cast<unsigned char*>(arguments[i].allocation));
+      options.policy = policy;
+      options.seed = first + static_cast<u64>(k);
+      report r = run(graph, grid, arguments, options);
+      all.stopped = all.stopped || r.stopped;
+      for (fault& f : r.diagnostics)
+        if (std::none_of(all.diagnostics.begin(), all.diagnostics.end(),
+                         [&](fault const& g) { return g.node == f.node && g.rule == f.rule; }))
+          all.diagnostics.push_back(std::move(f));
+    }
   return all;
 }
 

@@ -3,6 +3,7 @@
 #include <kiln/kernel.hpp>
 
 #include "pipelines.hpp"
+#include "suspicious_kernels.hpp"
 
 #include <gtest/gtest.h>
 
@@ -50,6 +51,22 @@ TEST(task_simulation, ping_pong) {
 }
 TEST(task_simulation, attention) {
   mutants(kiln_test::attention, {"R-BR03", "R-BR01", "R-BR03", "R-BR02", "R-BR01", "R-HZ01", "R-HZ01", "R-BR02", "R-BR03", "R-HZ13", "R-HZ1", "R-BR02"}, 600);
+}
+
+// Twenty correct kernels that look wrong pass while the compiler runs, without a note.
+#define KILN_EXPECT_GOOD(name)                                                                                         \
+  inline constexpr auto name##_kernel = kernel<#name>([](context& k, ptr<const f32> x, ptr<f32> y, val<i32> n) { kiln_test::suspicious::name(k, x, y, n); }); \
+  static_assert(name##_kernel.ok && name##_kernel.verified && name##_kernel.notes().empty());
+KILN_SUSPICIOUS(KILN_EXPECT_GOOD)
+
+TEST(task_simulation, suspicious_kernels_stay_far_below_the_budget) {
+#define KILN_COUNT(name)                                                                                               \
+  {                                                                                                                    \
+    simulation const s = simulate(name##_kernel.graph());                                                              \
+    std::printf("%-24s %5d events, %d runs, %d passes\n", #name, s.events, s.runs, s.passes);                           \
+    EXPECT_LT(s.events, simulation_budget / 4) << #name;                                                               \
+  }
+  KILN_SUSPICIOUS(KILN_COUNT)
 }
 
 } // namespace

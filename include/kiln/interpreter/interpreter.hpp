@@ -99,6 +99,9 @@ struct run_options {
   completion policy = completion::late;
   interpreter::order order = interpreter::order::ascending;
   u64 seed = 1;
+  /// How many seeds `run_all_policies` and `kiln::check` try under each policy: seed, seed + 1, .. They decide which task
+  /// runs next, which copy lands next, and the order of CTAs (order::seeded).
+  int seeds = 1;
   /// CTAs that run at the same time and take turns at atomics, barriers and passes of while loops. Kernels whose CTAs
   /// wait for each other need as many as wait.
   int resident_ctas = 1;
@@ -121,13 +124,16 @@ struct fault {
   int line = 0;
   int node = -1;       ///< in the graph
   dims cta{0, 0, 0};   ///< where it happened first
-  i64 count = 1;       ///< how often it happened
+  i64 count = 1;       ///< how often it happened in that run
+  completion policy = completion::late; ///< of the run: `run` with these two shows it again
+  u64 seed = 1;
 };
 
 /// A run's faults, in the order in which they were found.
 struct report {
   std::vector<fault> diagnostics;
-  bool stopped = false; ///< the run ended early: a device_assert, or the step limit
+  bool stopped = false; ///< the run ended early: a device_assert, a deadlock, or the step limit
+  int runs = 1;         ///< policies times seeds
 
   bool clean() const { return diagnostics.empty(); }
   /// Whether a rule was broken.
@@ -136,7 +142,7 @@ struct report {
       if (f.rule == rule) return true;
     return false;
   }
-  /// All lines, each with a line break; empty when clean.
+  /// All lines, each with a line break; empty when clean. A line ends with what shows the fault again.
   KILN_API std::string text() const;
   /// Throws checker_error unless clean.
   KILN_API void throw_if_faulty() const;
@@ -166,8 +172,9 @@ inline report run(graph_view graph, dims grid, std::initializer_list<host_argume
   return run(graph, grid, std::span<host_argument const>(arguments.begin(), arguments.size()), options);
 }
 
-/// Runs under each completion policy in turn, from the same memory, and gives all faults together. Graphs without
-/// asynchronous copies run once. Memory ends as the last run left it. `options.policy` is not used.
+/// Runs under each completion policy in turn, with `options.seeds` seeds each, from the same memory, and gives all faults
+/// together. Graphs without asynchronous copies and tasks run once a seed, and with CTAs in ascending order once. Memory ends as
+/// the last run left it. `options.policy` is not used.
 /// Errors: as `run`.
 KILN_API report run_all_policies(graph_view graph, dims grid, std::span<host_argument const> arguments,
                                  run_options options = {});

@@ -1,0 +1,118 @@
+// `kiln check`: runs a kernel graph in the checker, with arguments that are made up where none are given.
+#pragma once
+#include "tool.hpp"
+
+#include <kiln/interpreter/interpreter.hpp>
+
+#include <charconv>
+#include <chrono>
+#include <cstring>
+#include <random>
+
+namespace kiln::tool {
+
+struct check_command_options {
+  std::string input, kernel;
+  std::vector<std::string> arguments; ///< "2=64", "0=4096", "1=128x64"
+  std::vector<std::int64_t> grid{1};
+  int seeds = 1;
+  std::uint64_t seed = 1;
+  int resident = 1;
+};
+
+inline constexpr char const* check_arguments_help =
+    "an argument by number: a value (2=64, 3=0.5), elements of a pointer's memory (0=4096), extents of an array (1=128x64); "
+    "without: values 8, 65536 elements, 256 along each axis. Memory holds numbers chosen by the seed";
+
+/// The memory of one argument, and the argument.
+struct made_argument {
+  std::vector<unsigned char> memory;
+  interpreter::host_argument argument;
+};
+
+inline std::vector<std::int64_t> extents_in(std::string const& text) {
+  std::vector<std::int64_t> all;
+  for (std::size_t at = 0; at <= text.size();) {
+    std::size_t const end = std::min(text.find('x', at), text.size());
+    std::int64_t n = 0;
+    auto const [stop, error] = std::from_chars(text.data() + at, text.data() + end, n);
+    if (error != std::errc{} || stop != text.data() + end || n < 0) throw bad_input("'" + text + "' is no number of elements; write 4096 or 128x64");
+    all.push_back(n);
+    at = end + 1;
+  }
+  return all;
+}
+
+inline scalar number_in(dtype t, std::string const& text) {
+  try {
+    std::size_t used = 0;
+    scalar const s = is_float(t) ? make_scalar(t, std::stod(text, &used)) : make_scalar(t, static_cast<i64>(std::stoll(text, &used)));
+    if (used == text.size()) return s;
+  } catch (std::exception const&) {}
+  throw bad_input("'" + text + "' is no " + std::string(name_of(t)));
+}
+
+inline made_argument make_argument(param_info const& p, std::string const* text, std::mt19937_64& random) {
+  made_argument m;
+  if (p.kind == node_kind::value) {
+    m.argument = interpreter::value(text ? number_in(p.type, *text) : is_bool(p.type) ? make_scalar(p.type, 1) : make_scalar(p.type, 8));
+    return m;
+  }
+  std::vector<std::int64_t> extents = text ? extents_in(*text) : std::vector<std::int64_t>(p.kind == node_kind::array ? p.rank : 1, p.kind == node_kind::array ? 256 : 65536);
+  if (p.kind == node_kind::array && extents.size() != p.rank)
+    throw bad_input("an array of " + std::to_string(p.rank) + " axes needs as many extents, not " + std::to_string(extents.size()));
+  std::int64_t n = 1;
+  for (std::int64_t e : extents) n *= e;
+  if (n > std::int64_t{1} << 28) throw bad_input("an argument of " + std::to_string(n) + " elements is too large for the checker");
+  auto const width = static_cast<std::size_t>(bytes_of(p.type));
+  m.memory.resize(static_cast<std::size_t>(n) * width + 1);
+  for (std::int64_t i = 0; i < n; ++i) { // small numbers that every type holds, and no negative ones for indices
+    u64 const bits = make_scalar(p.type, static_cast<i64>(random() % 5)).bits;
+    std::memcpy(m.memory.data() + static_cast<std::size_t>(i) * width, &bits, width);
+  }
+  m.argument = interpreter::pointer(m.memory.data(), n * static_cast<std::int64_t>(width));
+  m.argument.kind = p.kind;
+  if (p.kind == node_kind::array) {
+    m.argument.rank = p.rank;
+    std::int64_t step = 1;
+    for (int d = p.rank - 1; d >= 0; --d) {
+      m.argument.extent[d] = extents[static_cast<std::size_t>(d)];
+      m.argument.stride[d] = step;
+      step *= m.argument.extent[d];
+    }
+  }
+  return m;
+}
+
+inline int check_command(check_command_options const& o) {
+  std::vector<graph> const all = read(o.input);
+  graph const& g = choose(all, o.kernel, o.input);
+  check(g, o.input);
+  std::vector<std::string const*> given(g.params.size());
+  std::vector<std::string> texts(g.params.size());
+  for (std::string const& a : o.arguments) {
+    std::size_t const equals = a.find('=');
+    std::size_t k = g.params.size();
+    if (equals != std::string::npos) std::from_chars(a.data(), a.data() + equals, k);
+    if (k >= g.params.size()) throw bad_input("'" + a + "': the kernel has parameters 0.." + std::to_string(g.params.size()) + "; write NUMBER=VALUE");
+    texts[k] = a.substr(equals + 1);
+    given[k] = &texts[k];
+  }
+  std::mt19937_64 random(o.seed);
+  std::vector<made_argument> made;
+  std::vector<interpreter::host_argument> arguments;
+  for (std::size_t i = 0; i < g.params.size(); ++i) made.push_back(make_argument(g.params[i], given[i], random));
+  for (made_argument const& m : made) arguments.push_back(m.argument);
+  dims const grid{o.grid[0], o.grid.size() > 1 ? o.grid[1] : 1, o.grid.size() > 2 ? o.grid[2] : 1};
+  interpreter::run_options options{.order = interpreter::order::seeded, .seed = o.seed, .seeds = o.seeds, .resident_ctas = o.resident};
+  options.print = [](std::string_view line) { std::printf("%.*s\n", static_cast<int>(line.size()), line.data()); };
+  auto const start = std::chrono::steady_clock::now();
+  interpreter::report const r = interpreter::run_all_policies(g, grid, arguments, options);
+  double const seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  std::fputs(r.text().c_str(), stdout);
+  std::printf("%s: %d run%s of %lld CTAs, %.2f s: %zu fault%s\n", quote_text(g.name).c_str(), r.runs, r.runs == 1 ? "" : "s",
+              static_cast<long long>(grid.x * grid.y * grid.z), seconds, r.diagnostics.size(), r.diagnostics.size() == 1 ? "" : "s");
+  return r.clean() ? 0 : 1;
+}
+
+} // namespace kiln::tool
