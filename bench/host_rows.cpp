@@ -1,6 +1,7 @@
 // Row and elementwise kernels on one host thread, against glibc's memcpy of a 4096 x 4096 f32 matrix: `ratio` is bytes
 // that must move per second over those of memcpy, medians of runs that alternate. `jit_ms` is a warm compile (not the
 // first of the process), `jit_cpu_ms` the thread's own time in it: what it would take on an idle machine.
+#include "bench/host_kernels.hpp"
 #include "tests/support/host_kernel.hpp"
 
 #include <algorithm>
@@ -13,44 +14,10 @@
 #include <sys/mman.h>
 
 using namespace kiln;
+using namespace kiln_bench;
 using kiln_test::host_kernel;
 
 namespace {
-
-constexpr int n = 4096;
-
-inline constexpr auto vadd = kernel<"vadd">([](context& k, ptr<const f32> x, ptr<const f32> y, ptr<f32> z, val<i64> size) {
-  auto i = k.program_id<i64>(0) * n + k.arange<n>();
-  auto in = i < size;
-  store(z + i, load(x + i, {.mask = in}) + load(y + i, {.mask = in}), {.mask = in});
-});
-template <class T>
-inline constexpr auto softmax = kernel<"softmax">([](context& k, array<const T, 2> x, array<T, 2> y) {
-  auto row = k.program_id(0);
-  auto v = cast<f32>(load(x.region(at(row, 0), extent<1, n>)));
-  auto e = exp(v - reduce<max>(v));
-  store(y.region(at(row, 0), extent<1, n>), cast<T>(e / reduce<sum>(e)));
-});
-template <class T>
-inline constexpr auto layernorm = kernel<"layernorm">([](context& k, array<const T, 2> x, array<T, 2> y) {
-  auto row = k.program_id(0);
-  auto v = cast<f32>(load(x.region(at(row, 0), extent<1, n>)));
-  auto mean = reduce<sum>(v) / static_cast<float>(n);
-  auto d = v - mean;
-  auto scale = rsqrt(reduce<sum>(d * d) / static_cast<float>(n) + 1e-5f);
-  store(y.region(at(row, 0), extent<1, n>), cast<T>(d * scale));
-});
-inline constexpr auto gather_rows = kernel<"gather_rows">([](context& k, ptr<const f32> table, ptr<const i64> index, ptr<f32> y, val<i64> columns) {
-  auto row = k.program_id<i64>(0);
-  auto from = load(index + row);
-  auto i = k.arange<n>();
-  auto in = i < columns;
-  store(y + row * columns + i, load(table + from * columns + i, {.mask = in}), {.mask = in});
-});
-inline constexpr auto transpose = kernel<"transpose">([](context& k, array<const f32, 2> x, array<f32, 2> y) {
-  auto r = k.program_id(1) * 64, c = k.program_id(0) * 64;
-  store(y.region(at(c, r), extent<64, 64>), trans(load(x.region(at(r, c), extent<64, 64>))));
-});
 
 void* pages(std::size_t bytes) {
   void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -84,16 +51,6 @@ double now() {
 double median(std::vector<double> v) {
   std::nth_element(v.begin(), v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2), v.end());
   return v[v.size() / 2];
-}
-
-/// What a launch knows: row-major arrays of multiples of 16, with 64-byte aligned pointers.
-specialisation facts_of(graph_view g) {
-  specialisation s = specialisation::generic(g);
-  for (auto& p : s.params) {
-    p.alignment = 64;
-    p.stride[1] = {true, 1, 1};
-  }
-  return s;
 }
 
 void run(benchmark::State& state, graph_view g, std::vector<std::uint64_t> const& slots, dims grid, double bytes,

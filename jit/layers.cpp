@@ -5,6 +5,7 @@
 #include "code_object.hpp"
 #include "host_symbols.hpp"
 #include "passes.hpp"
+#include "pipeline.hpp"
 
 #include <llvm/IR/DiagnosticInfo.h>
 #include <llvm/IR/DiagnosticPrinter.h>
@@ -87,13 +88,13 @@ private:
 };
 
 std::unique_ptr<llvm::SmallVectorMemoryBuffer> generate(llvm::Module& m, llvm::TargetMachine& machine,
-                                                        llvm::CodeGenFileType type) {
+                                                        llvm::CodeGenFileType type, bool host) {
   llvm::SmallVector<char, 0> bytes;
   {
     llvm::raw_svector_ostream os(bytes);
     auto passes = std::make_unique<llvm::legacy::PassManager>();
     passes->add(new llvm::TargetLibraryInfoWrapperPass(library_info(m.getTargetTriple())));
-    if (machine.addPassesToEmitFile(*passes, os, nullptr, type))
+    if (host ? !add_host_codegen(*passes, machine, os, type) : machine.addPassesToEmitFile(*passes, os, nullptr, type))
       throw std::runtime_error("the target does not emit this kind of file");
     try {
       passes->run(m);
@@ -113,14 +114,14 @@ public:
     job& j = *current_job();
     try {
       const machine_spec spec = spec_of(j.wanted, context_.cpu);
-      const bool ptx = j.wanted.target.is_nvptx();
+      const bool ptx = j.wanted.target.is_nvptx(), host = j.wanted.target.is_host();
       if (j.wanted.codegen.keep_asm && !ptx) {
         const auto copy = llvm::CloneModule(m); // code generation rewrites what it is given
-        const auto text = guarded(*copy, spec, llvm::CodeGenFileType::AssemblyFile);
+        const auto text = guarded(*copy, spec, llvm::CodeGenFileType::AssemblyFile, host);
         if (j.failure == nullptr) j.assembly = text->getBuffer().str();
       }
       const auto start = clock::now();
-      auto bytes = guarded(m, spec, ptx ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile);
+      auto bytes = guarded(m, spec, ptx ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile, host);
       j.times.codegen = ms_since(start);
       ++context_.count.compiles;
       if (j.failure != nullptr) return failed(j);
@@ -135,11 +136,12 @@ public:
 
 private:
   // A machine goes back to the pool only from an orderly end.
-  std::unique_ptr<llvm::MemoryBuffer> guarded(llvm::Module& m, const machine_spec& spec, llvm::CodeGenFileType type) {
+  std::unique_ptr<llvm::MemoryBuffer> guarded(llvm::Module& m, const machine_spec& spec, llvm::CodeGenFileType type,
+                                              bool host) {
     auto machine = context_.machines.take(spec);
     const fatal_scope fatal;
     try {
-      auto bytes = generate(m, *machine, type);
+      auto bytes = generate(m, *machine, type, host);
       context_.machines.give(spec, std::move(machine));
       return bytes;
     } catch (const fatal_error&) {

@@ -16,7 +16,7 @@ std::string_view default_passes(target_family family) {
   // The lowering writes explicit vectors and tiles, so little is left to find. GPU code has more address arithmetic
   // that repeats between unrolled accesses.
   return family == target_family::host
-             ? "function(sroa,early-cse)"
+             ? "function(sroa,early-cse,simplifycfg)"
              : "function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,loop-mssa(licm),early-cse,"
                "simplifycfg)";
 }

@@ -312,8 +312,8 @@ void writer::store_known(Value* v, Value* p, bool contiguous, llvm::Align align,
   }
 }
 
-// Stores happen at the present place, never in front of a loop.
-void writer::write(guarded const& a, dtype t, lanes const& value) {
+// Stores happen at the present place, never in front of a loop. `output`: a store of the kernel's, which may be held back.
+void writer::write(guarded const& a, dtype t, lanes const& value, bool output) {
   const llvm::Align align(static_cast<std::uint64_t>(a.where.align));
   Type* value_type = carrier(t);
   if (width_ == 1) {
@@ -339,13 +339,23 @@ void writer::write(guarded const& a, dtype t, lanes const& value) {
     return;
   }
   const auto bytes = static_cast<std::uint64_t>(bytes_of(t)) * width_;
-  if (!streaming_ || bytes < 16) {
-    b.CreateAlignedStore(v, p, align);
-    return;
-  }
-  auto* store = b.CreateAlignedStore(v, p, llvm::Align(bytes));
-  store->setMetadata(llvm::LLVMContext::MD_nontemporal,
-                     llvm::MDNode::get(c, llvm::ConstantAsMetadata::get(b.getInt32(1))));
+  if (output && stream_ && bytes >= 16) held_.push_back({v, p, align, llvm::Align(bytes)});
+  else b.CreateAlignedStore(v, p, align);
+}
+
+void writer::write_held() {
+  if (held_.empty()) return;
+  auto all = [&](bool around) {
+    for (const held_store& h : held_) {
+      auto* store = b.CreateAlignedStore(h.value, h.pointer, around ? h.around : h.plain);
+      if (around)
+        store->setMetadata(llvm::LLVMContext::MD_nontemporal,
+                           llvm::MDNode::get(c, llvm::ConstantAsMetadata::get(b.getInt32(1))));
+    }
+    return emit::values{};
+  };
+  emit::branch(b, stream_, [&] { return all(true); }, [&] { return all(false); });
+  held_.clear();
 }
 
 // -- slices of the arena
@@ -377,9 +387,7 @@ void writer::write_slice(int slice_index, shape const& s, coordinates const& x, 
   const slice& sl = plan_.slices[static_cast<std::size_t>(slice_index)];
   guarded a;
   a.where = slice_address(slice_index, s, x);
-  const bool was = std::exchange(streaming_, false);
   write(a, sl.pointers ? dtype::i64 : sl.type, value);
-  streaming_ = was;
 }
 
 // -- local memory

@@ -55,40 +55,29 @@ void writer::emit_nest(nest const& it) {
     begin_levels();
     for (const auto& [where, mask] : accesses) conditions_of(where, mask, conditions);
     Value* fast = conjunction(conditions);
-    // Versions: around the cache, plain, masked.
     Value* stream = streaming_condition(it);
+    any_streaming_ = any_streaming_ || stream;
     const bool always = llvm::isa<llvm::ConstantInt>(fast) && llvm::cast<llvm::ConstantInt>(fast)->isOne();
     const bool never = llvm::isa<llvm::ConstantInt>(fast) && !always;
     auto* join = llvm::BasicBlock::Create(c, "join");
-    auto version = [&](llvm::BasicBlock* at, bool is_fast, bool is_streaming) {
+    auto version = [&](llvm::BasicBlock* at, bool is_fast) {
       if (at) b.SetInsertPoint(at);
       begin_levels();
-      streaming_ = is_streaming;
+      stream_ = is_fast ? stream : nullptr;
       emit_loops(it, is_fast);
-      streaming_ = false;
+      stream_ = nullptr;
       b.CreateBr(join);
     };
-    llvm::BasicBlock* masked = nullptr;
+    llvm::BasicBlock *plain = nullptr, *masked = nullptr;
     if (!always && !never) {
-      auto* plain = llvm::BasicBlock::Create(c, "fast", function_);
+      plain = llvm::BasicBlock::Create(c, "fast", function_);
       masked = llvm::BasicBlock::Create(c, "masked", function_);
       b.CreateCondBr(fast, plain, masked);
-      b.SetInsertPoint(plain);
     }
-    if (!never) {
-      llvm::BasicBlock* plain = nullptr;
-      if (stream) {
-        auto* around = llvm::BasicBlock::Create(c, "around", function_);
-        plain = llvm::BasicBlock::Create(c, "plain", function_);
-        b.CreateCondBr(stream, around, plain);
-        version(around, true, true);
-        any_streaming_ = true;
-      }
-      version(plain, true, false);
-    }
+    if (!never) version(plain, true);
     if (!always) {
       assumed_.clear();
-      version(masked, false, false);
+      version(masked, false);
     }
     join->insertInto(function_);
     b.SetInsertPoint(join);
@@ -141,6 +130,7 @@ void writer::emit_loops(nest const& it, bool fast) {
         x[static_cast<std::size_t>(lane)] = strips[i].at;
         emit_strip(it, x, static_cast<unsigned>(i));
       }
+      write_held();
       return;
     }
     width_ = strips[0].width;
@@ -242,13 +232,8 @@ void writer::emit_strip(nest const& it, coordinates const& x, unsigned strip_ind
     pulled& p = all[i];
     switch (it.roots[i].what) {
     case role::keep: write_slice(plan_.slice_of[static_cast<std::size_t>(n)], g.shape_of(n), x, p.value); break;
-    case role::store: write(p.where, g[g.operand(n, 0)].type, p.value); break;
-    case role::local_store: {
-      const bool was = std::exchange(streaming_, false);
-      write(p.where, g[g.operand(n, g[n].code == op::async_load ? 1 : 0)].type, p.value);
-      streaming_ = was;
-      break;
-    }
+    case role::store: write(p.where, g[g.operand(n, 0)].type, p.value, true); break;
+    case role::local_store: write(p.where, g[g.operand(n, g[n].code == op::async_load ? 1 : 0)].type, p.value); break;
     case role::var_set: {
       const int v = g[n].code == op::var ? n : g.operand(n, 0);
       write_slice(plan_.slice_of[static_cast<std::size_t>(v)], it.space, x, p.value);

@@ -161,7 +161,8 @@ private:
   Value* pointers_of(address const& a); // vector of pointers
   lanes read(address const& a, dtype t, bool is_volatile = false, bool padded = false);
   lanes read_guarded(guarded const& a, dtype t, lanes const* other, bool is_volatile);
-  void write(guarded const& a, dtype t, lanes const& value);
+  void write(guarded const& a, dtype t, lanes const& value, bool output = false);
+  void write_held();
   Value* load_known(Type* type, Value* p, bool contiguous, llvm::Align align, llvm::Constant* mask, Value* otherwise);
   void store_known(Value* v, Value* p, bool contiguous, llvm::Align align, llvm::Constant* mask);
   lanes from_memory(lanes const& raw, dtype t);
@@ -267,7 +268,14 @@ private:
   unsigned width_ = 1; // lanes of the present strip
   unsigned natural_width_ = 1;
   std::unordered_set<int> assumed_; // masks and regions known to be all true; see conditions_of
-  bool streaming_ = false;          // the present version stores around the cache
+  // Stores that may go around the cache, if `stream_` (i1) holds; they are held back to the end of a round of strips, so
+  // that one branch decides for all of them.
+  struct held_store {
+    Value *value, *pointer;
+    llvm::Align plain, around;
+  };
+  Value* stream_ = nullptr;
+  std::vector<held_store> held_;
   bool any_streaming_ = false;
   std::vector<accumulator> accumulators_;
   std::vector<llvm::AllocaInst*> failed_; // of device_assert roots in the nest
