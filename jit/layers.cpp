@@ -10,6 +10,7 @@
 #include <llvm/IR/DiagnosticInfo.h>
 #include <llvm/IR/DiagnosticPrinter.h>
 #include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/OptBisect.h>
 #include <llvm/Object/ELFObjectFile.h>
 #include <llvm/Support/ErrorHandling.h>
 #include <llvm/Support/raw_ostream.h>
@@ -85,6 +86,20 @@ public:
 
 private:
   job& job_;
+};
+
+// Turns LLVM's own switch from good to fast instruction selection for one function, the way `optnone` does, without what
+// else that attribute does.
+class quick_gate : public llvm::OptPassGate {
+public:
+  bool isEnabled() const override { return current_job() != nullptr && current_job()->quick_entry; }
+  bool shouldRunPass(llvm::StringRef pass, llvm::StringRef what) const override {
+    return pass != "x86-isel" || what != "function (" + current_job()->link_name + ")";
+  }
+  static quick_gate& get() {
+    static auto* const gate = new quick_gate;
+    return *gate;
+  }
 };
 
 std::unique_ptr<llvm::SmallVectorMemoryBuffer> generate(llvm::Module& m, llvm::TargetMachine& machine,
@@ -315,6 +330,7 @@ layer_stack::layer_stack(layer_context context, const target& t, orc::ObjectLink
 orc::ThreadSafeModule build_module(job& j, layer_context& context) {
   const auto start = clock::now();
   auto llvm_context = std::make_unique<llvm::LLVMContext>();
+  llvm_context->setOptPassGate(quick_gate::get());
   llvm_context->setDiagnosticHandler(std::make_unique<diagnostics>(j));
   auto module = std::make_unique<llvm::Module>(j.link_name, *llvm_context);
   const machine_spec spec = spec_of(j.wanted, context.cpu);
@@ -324,6 +340,8 @@ orc::ThreadSafeModule build_module(job& j, layer_context& context) {
   if (j.wanted.target.is_amdgpu()) module->addModuleFlag(llvm::Module::Error, "amdhsa_code_object_version", 500);
   module_builder builder{*module, *machine, j.wanted.target, j.wanted.symbol, spec.cpu, spec.features};
   j.wanted.build(builder);
+  if (const llvm::Function* entry = module->getFunction(j.wanted.symbol))
+    j.quick_entry = j.wanted.target.is_host() && entry->hasFnAttribute(module_builder::quick);
   context.machines.give(spec, std::move(machine));
   ++context.count.builds;
   j.times.emit = ms_since(start);

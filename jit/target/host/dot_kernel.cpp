@@ -38,14 +38,14 @@ public:
       : g(graph), facts_(facts), d(loop), r(recipe), cpu_(cpu), e(emitter), b(emitter.b), module_(module), entry_(entry),
         scalars_(graph, facts, emitter, entry.slots, entry.grid) {}
 
-  void run(llvm::function_ref<void(std::array<Value*, 3>, Value*)> cta) {
+  void run(llvm::function_ref<void(Value*, Value*)> cta) {
     prepare();
     emit::loop_while(
         b, {entry_.first}, [&](const emit::values& v) { return b.CreateICmpSLT(v[0], entry_.last); },
         [&](const emit::values& v) {
           Value* count = gather(v[0]);
           product(count);
-          repeat(count, [&](Value* i) { cta(program(cta_of(i)), accumulators(i)); });
+          repeat(count, [&](Value* i) { cta(cta_of(i), accumulators(i)); });
           return emit::values{b.CreateAdd(v[0], count)};
         });
   }
@@ -161,7 +161,7 @@ private:
     auto *x = b.CreateURem(cta, entry_.grid[0]), *rest = b.CreateUDiv(cta, entry_.grid[0]);
     return {x, b.CreateURem(rest, entry_.grid[1]), b.CreateUDiv(rest, entry_.grid[1])};
   }
-  scalar_code::point at(Value* cta) { return {program(cta), d.loop, nullptr}; }
+  scalar_code::point at(Value* cta) { return {program(cta), d.loop, nullptr, {}}; }
 
   // Fills the tables for the CTAs from number `base` on; returns how many there are: all with the same loop bounds.
   Value* gather(Value* base) {
@@ -247,13 +247,61 @@ private:
     return v;
   }
 
+  // Whether all boxes of a panel are known to lie side by side along k, first to last.
+  bool adjacent(dot_source const& s) const {
+    const int step = g.operand(d.loop, 2);
+    if (s.lead != 0 || g[step].code != op::constant || g.attribute(step, 0) != d.k) return false;
+    for (int i = 1; i < g[s.address].operand_count; ++i) {
+      int start = g.operand(s.address, i);
+      if (i - 1 != s.k_axis) {
+        if (depends_on(g, start, d.loop)) return false;
+        continue;
+      }
+      while (g[start].code == op::cast && is_int(g[start].type) && bits_of(g[start].type) >= bits_of(g[g.operand(start, 0)].type) &&
+             is_signed(g[start].type) == is_signed(g[g.operand(start, 0)].type))
+        start = g.operand(start, 0);
+      if (start != d.loop) return false;
+    }
+    return true;
+  }
+
   // Packs iterations [t0, t1) of one panel. Iterations whose boxes lie side by side along k are one box.
   void pack(side& s, Value* panel, Value* t0, Value* t1) {
     dot_source const& src = *s.source;
     const int param = static_cast<int>(g.attribute(g.operand(src.address, 0), 0));
-    const auto p = at(read(item(s.owners, panel)));
+    auto p = at(read(item(s.owners, panel)));
+    for (std::size_t i = 0; i < s.keys.size(); ++i) {
+      const int key = src.keys[i];
+      p.known.emplace_back(key, b.CreateTrunc(read(item(s.keys[i], panel)), emit::carrier(b.getContext(), g[key].type)));
+    }
     auto* to = bytes(s.panels, b.CreateMul(panel, number(s.panel_bytes)));
     const int rows = &src == &d.a ? d.m : d.n;
+    const auto one_box = [&](std::vector<Value*> const& box, Value* t, Value* length) {
+      auto* k = b.CreateMul(length, number(d.k));
+      // What of the box is in bounds: [low, high) on both axes, nothing if another axis is out of bounds.
+      Value* inside = b.getTrue();
+      Value* address = scalars_.data(param);
+      Value *low[2], *high[2], *offset = number(0);
+      for (std::size_t i = 0; i < box.size(); ++i) {
+        const int axis = static_cast<int>(i);
+        auto *extent = scalars_.extent(param, axis), *start = box[i];
+        offset = b.CreateAdd(offset, b.CreateMul(start, scalars_.stride(param, axis)));
+        if (axis == src.row_axis || axis == src.k_axis) {
+          const int side_of = axis == src.k_axis;
+          auto* size = side_of ? k : number(rows);
+          low[side_of] = minimum(maximum(b.CreateNeg(start), number(0)), size);
+          high[side_of] = maximum(minimum(b.CreateSub(extent, start), size), low[side_of]);
+        } else {
+          inside = b.CreateAnd(inside, b.CreateAnd(b.CreateICmpSGE(start, number(0)), b.CreateICmpSLT(start, extent)));
+        }
+      }
+      high[0] = b.CreateSelect(inside, high[0], low[0]);
+      address = b.CreateGEP(b.getInt8Ty(), address, b.CreateMul(offset, number(bytes_of(src.types.front()))));
+      auto* done = b.CreateMul(b.CreateSub(t, t0), number(r.k_tile * s.k_bytes));
+      b.CreateCall(s.pack, {bytes(to, done), address, scalars_.stride(param, src.row_axis), scalars_.stride(param, src.k_axis),
+                            low[0], high[0], low[1], high[1], k});
+    };
+    if (adjacent(src)) return one_box(starts(src, p, t0), t0, b.CreateSub(t1, t0));
     emit::loop_while(
         b, {t0}, [&](const emit::values& v) { return b.CreateICmpSLT(v[0], t1); },
         [&](const emit::values& v) {
@@ -272,29 +320,7 @@ private:
                 return go;
               },
               [&](const emit::values& n) { return emit::values{b.CreateAdd(n[0], number(1))}; })[0];
-          auto* k = b.CreateMul(length, number(d.k));
-          // What of the box is in bounds: [low, high) on both axes, nothing if another axis is out of bounds.
-          Value* inside = b.getTrue();
-          Value* address = scalars_.data(param);
-          Value *low[2], *high[2], *offset = number(0);
-          for (std::size_t i = 0; i < box.size(); ++i) {
-            const int axis = static_cast<int>(i);
-            auto *extent = scalars_.extent(param, axis), *start = box[i];
-            offset = b.CreateAdd(offset, b.CreateMul(start, scalars_.stride(param, axis)));
-            if (axis == src.row_axis || axis == src.k_axis) {
-              const int side_of = axis == src.k_axis;
-              auto* size = side_of ? k : number(rows);
-              low[side_of] = minimum(maximum(b.CreateNeg(start), number(0)), size);
-              high[side_of] = maximum(minimum(b.CreateSub(extent, start), size), low[side_of]);
-            } else {
-              inside = b.CreateAnd(inside, b.CreateAnd(b.CreateICmpSGE(start, number(0)), b.CreateICmpSLT(start, extent)));
-            }
-          }
-          high[0] = b.CreateSelect(inside, high[0], low[0]);
-          address = b.CreateGEP(b.getInt8Ty(), address, b.CreateMul(offset, number(bytes_of(src.types.front()))));
-          auto* done = b.CreateMul(b.CreateSub(t, t0), number(r.k_tile * s.k_bytes));
-          b.CreateCall(s.pack, {bytes(to, done), address, scalars_.stride(param, src.row_axis), scalars_.stride(param, src.k_axis),
-                                low[0], high[0], low[1], high[1], k});
+          one_box(box, t, length);
           return emit::values{b.CreateAdd(t, length)};
         });
   }
@@ -382,7 +408,7 @@ dot_cpu dot_cpu_of(host_cpu const& cpu, emit::capabilities caps) {
 
 void emit_dot_kernel(graph_view const& g, specialisation const& facts, dot_loop const& d, dot_recipe const& r, dot_cpu const& cpu,
                      emit::emitter& e, llvm::Module& module, dot_entry const& entry,
-                     llvm::function_ref<void(std::array<Value*, 3>, Value*)> cta) {
+                     llvm::function_ref<void(Value*, Value*)> cta) {
   dot_emitter(g, facts, d, r, cpu, e, module, entry).run(cta);
 }
 

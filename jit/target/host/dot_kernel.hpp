@@ -23,12 +23,12 @@ struct dot_entry {
 };
 
 /// Emits, at the builder's place in the entry function, a loop over groups of the CTAs [first, last): which CTAs, their
-/// panels, the product, then `cta` for each of them. The numbers in [first, last) stand for CTAs in an order that suits
+/// panels, the product, then `cta` for each of them (its number in the grid). The numbers in [first, last) stand for CTAs in an order that suits
 /// the panels; over the whole grid each CTA is run once. `accumulators` is [m][n], row-major, 64-byte aligned; `cta` is
 /// called once, with the builder inside a loop, and leaves it behind the CTA's code.
 void emit_dot_kernel(graph_view const& g, specialisation const& facts, dot_loop const& d, dot_recipe const& r,
                      dot_cpu const& cpu, emit::emitter& e, llvm::Module& module, dot_entry const& entry,
-                     llvm::function_ref<void(std::array<llvm::Value*, 3> program, llvm::Value* accumulators)> cta);
+                     llvm::function_ref<void(llvm::Value* number, llvm::Value* accumulators)> cta);
 
 /// acc[rows][vectors] (+)= a panel x b panel: `void (a, b, acc, i64 elements along k, i1 first)`, internal. `row_elements`:
 /// the accumulators' row stride; `tail`: valid lanes of the last vector, all of them when 0.

@@ -41,7 +41,7 @@ Value* scalar_code::stride(int param, int axis) {
 Value* scalar_code::data(int param) { return e.b.CreateIntToPtr(slot(first_slot(g, param)), e.b.getPtrTy()); }
 
 Value* scalar_code::at(int node, point const& p) {
-  std::unordered_map<int, Value*> memo;
+  std::unordered_map<int, Value*> memo(p.known.begin(), p.known.end());
   return visit(node, p, memo);
 }
 

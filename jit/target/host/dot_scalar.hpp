@@ -7,6 +7,8 @@
 
 #include <array>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 namespace kiln::jit::host {
 
@@ -21,6 +23,7 @@ public:
     std::array<llvm::Value*, 3> program{}; ///< i64
     int loop = -1;
     llvm::Value* index = nullptr; ///< in the loop's type
+    std::vector<std::pair<int, llvm::Value*>> known = {}; ///< nodes whose values are there already, in their own types
   };
   /// The value of `node` at `p`, in its own type.
   llvm::Value* at(int node, point const& p);

@@ -56,10 +56,16 @@ Value* writer::constant_of(dtype t, std::int64_t bits) {
 
 Value* writer::slot(int index) { return slot_values_[static_cast<std::size_t>(index)]; }
 
-void writer::open_function() {
+llvm::Function* writer::make_entry() {
   Type *ptr = b.getPtrTy(), *i64 = b.getInt64Ty();
   auto* type = llvm::FunctionType::get(b.getVoidTy(), {ptr, ptr, i64, i64, ptr, ptr}, false);
-  function_ = llvm::Function::Create(type, llvm::Function::ExternalLinkage, std::string(out_.symbol), out_.module);
+  return llvm::Function::Create(type, llvm::Function::ExternalLinkage, std::string(out_.symbol), out_.module);
+}
+
+// Arguments 0, 1, 4, 5 are the entry's: slots, grid, arena, runtime.
+void writer::open_function(llvm::Function* f) {
+  function_ = f;
+  Type* i64 = b.getInt64Ty();
   for (unsigned i : {0u, 1u}) {
     function_->addParamAttr(i, llvm::Attribute::NoAlias);
     function_->addParamAttr(i, llvm::Attribute::ReadOnly);
@@ -146,6 +152,25 @@ void writer::open_function() {
   }
 }
 
+// Coordinates in the grid of CTA number `cta`.
+void writer::set_program(Value* cta) {
+  auto uses = [&](int axis) {
+    return std::ranges::any_of(g.nodes, [&](node const& n) {
+      return n.code == op::device_print ||
+             (n.code == op::program_id && g.attribute_pool[static_cast<std::size_t>(n.attributes)] >= axis);
+    });
+  };
+  program_[0] = cta;
+  program_[1] = program_[2] = b.getInt64(0);
+  // Without program_id(1) and (2) the grid may still have these axes: x is the remainder then.
+  if (uses(0)) program_[0] = b.CreateURem(cta, grid_[0]);
+  if (uses(1)) {
+    Value* rest = b.CreateUDiv(cta, grid_[0]);
+    program_[1] = b.CreateURem(rest, grid_[1]);
+    program_[2] = b.CreateUDiv(rest, grid_[1]);
+  }
+}
+
 void writer::open_ctas() {
   Type* i64 = b.getInt64Ty();
   auto* work = llvm::BasicBlock::Create(c, "ctas", function_);
@@ -154,21 +179,7 @@ void writer::open_ctas() {
   b.SetInsertPoint(work);
   cta_ = b.CreatePHI(i64, 2, "cta");
   cta_->addIncoming(function_->getArg(2), entry_);
-  auto uses = [&](int axis) {
-    return std::ranges::any_of(g.nodes, [&](node const& n) {
-      return n.code == op::device_print ||
-             (n.code == op::program_id && g.attribute_pool[static_cast<std::size_t>(n.attributes)] >= axis);
-    });
-  };
-  program_[0] = cta_;
-  program_[1] = program_[2] = b.getInt64(0);
-  // Without program_id(1) and (2) the grid may still have these axes: x is the remainder then.
-  if (uses(0)) program_[0] = b.CreateURem(cta_, grid_[0]);
-  if (uses(1)) {
-    Value* rest = b.CreateUDiv(cta_, grid_[0]);
-    program_[1] = b.CreateURem(rest, grid_[1]);
-    program_[2] = b.CreateUDiv(rest, grid_[1]);
-  }
+  set_program(cta_);
   begin_levels();
 }
 
@@ -181,13 +192,15 @@ void writer::close_ctas() {
   b.SetInsertPoint(cta_exit_);
 }
 
+// Stores around the cache are ordered with nothing: whoever learns that we are done must see them.
+void writer::fence_streams() {
+  if (!any_streaming_) return;
+  if (out_.machine.getTargetTriple().isX86())
+    b.CreateCall(llvm::Intrinsic::getOrInsertDeclaration(&out_.module, llvm::Intrinsic::x86_sse_sfence));
+  else b.CreateFence(llvm::AtomicOrdering::Release);
+}
+
 void writer::close_function() {
-  // Stores around the cache are ordered with nothing: whoever learns that we are done must see them.
-  if (any_streaming_) {
-    if (out_.machine.getTargetTriple().isX86())
-      b.CreateCall(llvm::Intrinsic::getOrInsertDeclaration(&out_.module, llvm::Intrinsic::x86_sse_sfence));
-    else b.CreateFence(llvm::AtomicOrdering::Release);
-  }
   b.CreateRetVoid();
   if (debug_) debug_->finalize();
 }
@@ -209,30 +222,49 @@ void writer::walk() {
 }
 
 host_code writer::run() {
-  open_function();
+  open_function(make_entry());
   open_ctas();
   walk();
   close_ctas();
+  fence_streams();
   close_function();
   return {plan_.arena_bytes, 0, any_streaming_};
 }
 
+// Two functions: what is left of one CTA, and the entry, which drives packing, micro-kernels and that. The entry's own
+// instructions take no time when it runs, only when it is compiled.
 host_code writer::run_after(graph_view const& whole, dot_loop const& d, int buffer) {
   const dot_cpu cpu = dot_cpu_of(cpu_, e.caps);
   const dot_recipe recipe = choose_dot_recipe(whole, d, facts_, cpu);
   const std::int64_t slices = (plan_.arena_bytes + 4095) / 4096 * 4096;
-  open_function();
-  Value* panels = b.CreateConstGEP1_64(b.getInt8Ty(), arena_, static_cast<std::uint64_t>(slices));
-  emit_dot_kernel(whole, facts_, d, recipe, cpu, e, out_.module,
-                  {slots_, {grid_[0], grid_[1], grid_[2]}, function_->getArg(2), function_->getArg(3), panels},
-                  [&](std::array<Value*, 3> program, Value* accumulators) {
-                    std::ranges::copy(program, program_);
-                    filled_buffer_ = buffer;
-                    filled_ = accumulators;
-                    begin_levels();
-                    walk();
-                  });
+  Type *ptr = b.getPtrTy(), *i64 = b.getInt64Ty();
+  llvm::Function* entry = make_entry(); // the module's first function
+  auto* type = llvm::FunctionType::get(b.getVoidTy(), {ptr, ptr, i64, ptr, ptr, ptr}, false);
+  auto* rest = llvm::Function::Create(type, llvm::Function::InternalLinkage, "rest", out_.module);
+  rest->addFnAttr(llvm::Attribute::NoInline);
+  open_function(rest);
+  set_program(rest->getArg(2));
+  filled_buffer_ = buffer;
+  filled_ = rest->getArg(3);
+  begin_levels();
+  walk();
   close_function();
+
+  entry->addFnAttr(module_builder::quick);
+  b.SetCurrentDebugLocation({});
+  b.SetInsertPoint(llvm::BasicBlock::Create(c, "entry", entry));
+  Value *slots_of_entry = entry->getArg(0), *extents = entry->getArg(1), *arena = entry->getArg(4), *runtime = entry->getArg(5);
+  std::array<Value*, 3> grid{};
+  for (std::uint64_t i = 0; i < 3; ++i)
+    grid[i] = b.CreateZExt(b.CreateLoad(b.getInt32Ty(), b.CreateConstGEP1_64(b.getInt32Ty(), extents, i)), i64);
+  Value* panels = b.CreateConstGEP1_64(b.getInt8Ty(), arena, static_cast<std::uint64_t>(slices));
+  emit_dot_kernel(whole, facts_, d, recipe, cpu, e, out_.module,
+                  {slots_of_entry, grid, entry->getArg(2), entry->getArg(3), panels},
+                  [&](Value* cta, Value* accumulators) {
+                    b.CreateCall(rest, {slots_of_entry, extents, cta, accumulators, arena, runtime});
+                  });
+  fence_streams();
+  b.CreateRetVoid();
   return {slices + recipe.arena_bytes(d), recipe.group, any_streaming_};
 }
 

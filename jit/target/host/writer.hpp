@@ -84,7 +84,9 @@ public:
 
 private:
   // -- lower.cpp: the function, the walk, scalars, control -----------------------------------------------------------
-  void open_function();
+  void open_function(llvm::Function* f);
+  llvm::Function* make_entry();
+  void set_program(Value* cta);
   void open_ctas();
   void close_ctas();
   void walk();
@@ -94,6 +96,7 @@ private:
   Value* slot(int index);
   Value* constant_of(dtype t, std::int64_t bits);
   void close_function();
+  void fence_streams();
   void locate(int n); // debug location
   llvm::AllocaInst* cell(Type* t, const llvm::Twine& name = "");
   [[noreturn]] void refuse(int n, std::string const& why) const;
