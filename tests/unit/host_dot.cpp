@@ -107,6 +107,15 @@ inline constexpr auto ring = kernel<"ring">([](context& k, array<const T, 2> a, 
   store(c.region(at(m, n), extent<BM, BN>), acc);
 });
 
+// Sums out of bounds of a and b (they are 0) decide about what is stored.
+inline constexpr auto row_max = kernel<"row_max">([](context& k, array<const f32, 2> a, array<const f32, 2> b, array<f32, 1> c) {
+  auto m = k.program_id(0) * 32;
+  auto acc = k.var(k.zeros<f32, 32, 64>());
+  for (auto kk : k.range(0, a.extent(1), 16))
+    acc = k.dot(load(a.region(at(m, kk), extent<32, 16>)), load(b.region(at(kk, 0), extent<16, 64>)), acc);
+  store(c.region(at(m), extent<32>), reduce<max, 1>(acc));
+});
+
 // -- recognition -------------------------------------------------------------------------------------------------------
 
 std::string why_not(graph_view const& g) { return match_dot_loop(g).why; }
@@ -143,6 +152,18 @@ TEST(dot_match, knows_what_operands_depend_on) {
   EXPECT_GE(m.found.rows, 0);
   EXPECT_EQ(match_dot_loop(split_k.graph()).found.bound_keys.size(), 2u);
   EXPECT_EQ(match_dot_loop(ring<f16, 64, 64, 32, 3>.graph()).found.a.lead, 2);
+}
+
+TEST(dot_match, knows_which_sums_count) {
+  EXPECT_EQ(match_dot_loop(product<f32, bf16, 64, 128, 32, 8>.graph()).found.outputs.size(), 1u);
+  EXPECT_EQ(match_dot_loop(biased.graph()).found.outputs.size(), 1u);
+  const auto slab = match_dot_loop(split_k.graph()).found.outputs;
+  ASSERT_EQ(slab.size(), 1u);
+  EXPECT_EQ(slab[0].row_axis, 1);
+  EXPECT_EQ(slab[0].column_axis, 2);
+  const auto reduced = match_dot_loop(row_max.graph());
+  EXPECT_TRUE(reduced);
+  EXPECT_TRUE(reduced.found.outputs.empty());
 }
 
 template <class F> std::string why_not_of(F) {
@@ -534,6 +555,31 @@ TEST(host_dot, two_dimensional_grid_and_epilogue) {
         for (int k = 0; k < 77; ++k) sum += number(a(i, k)) * number(b(k, j));
         ASSERT_NEAR(out(i, j), std::max(sum, 0.), 1e-4) << cpu;
       }
+  }
+}
+
+TEST(host_dot, sums_out_of_bounds_count_where_they_are_used) {
+  for (std::string const& cpu : cpus()) {
+    const graph_view g = row_max.graph();
+    const code c = compile(g, specialisation::generic(g), cpu);
+    matrix<f32> a(40, 20), b(20, 50), out(1, 40);
+    for (auto& x : a.all) x = 1;
+    for (auto& x : b.all) x = -1;
+    std::vector<std::uint64_t> slots;
+    a.slots(slots), b.slots(slots);
+    slots.insert(slots.end(), {std::bit_cast<std::uint64_t>(&out(0, 0)), 40, 1});
+    run(c, slots, {2, 1, 1});
+    for (int i = 0; i < 40; ++i) ASSERT_EQ(out(0, i), 0) << cpu;
+    // An output that is larger than the product gets the zeros that lie beyond it.
+    const graph_view p = product<f32, f32, 32, 64, 16, 4>.graph();
+    const code larger = compile(p, specialisation::generic(p), cpu);
+    matrix<f32> all(75, 130);
+    for (auto& x : all.all) x = 7;
+    slots.clear();
+    a.slots(slots), b.slots(slots), all.slots(slots);
+    run(larger, slots, {tiles(75, 32) * tiles(130, 64), 1, 1});
+    for (int i = 0; i < 75; ++i)
+      for (int j = 0; j < 130; ++j) ASSERT_EQ(all(i, j), i < 40 && j < 50 ? -20 : 0) << cpu << " " << i << " " << j;
   }
 }
 

@@ -76,6 +76,7 @@ private:
       return p;
     };
     ctas_ = column();
+    rows_that_count_ = column(), columns_that_count_ = column();
     a_.source = &d.a, b_.source = &d.b;
     for (side* s : {&a_, &b_}) {
       s->owners = column();
@@ -181,10 +182,23 @@ private:
           emit::when(b, alike, [&] {
             b.CreateStore(cta, item(ctas_, v[0]));
             for (side* s : {&a_, &b_}) choose(*s, v[0], cta, p);
+            if (d.outputs.empty()) return;
+            b.CreateStore(counting(p, true, d.m), item(rows_that_count_, v[0]));
+            b.CreateStore(b.CreateMul(counting(p, false, d.n), number(r.element_bytes)), item(columns_that_count_, v[0]));
           });
           return emit::values{b.CreateAdd(v[0], b.CreateZExt(alike, b.getInt64Ty())), alike};
         })[0];
     return count;
+  }
+
+  // How many rows or columns of a CTA's tile are in bounds of an output; not more than there are.
+  Value* counting(scalar_code::point const& p, bool rows, int size) {
+    Value* most = number(0);
+    for (dot_output const& o : d.outputs) {
+      const int axis = rows ? o.row_axis : o.column_axis, param = static_cast<int>(g.attribute(g.operand(o.address, 0), 0));
+      most = maximum(most, b.CreateSub(scalars_.extent(param, axis), scalars_.wide(g.operand(o.address, axis + 1), p)));
+    }
+    return minimum(most, number(size));
   }
 
   // The panel with these keys, a new one if there is none.
@@ -355,19 +369,24 @@ private:
     });
   }
 
-  // One strip of b's columns against every a that a CTA multiplies it with.
+  // One strip of b's columns against every a that a CTA multiplies it with. `column`: where it starts, in bytes.
   void strip_of_b(Value* count, Value* panel, Value* from, Value* column, Value* units, Value* first, int vectors, int tail) {
     repeat(count, [&](Value* i) {
-      emit::when(b, b.CreateICmpEQ(read(item(b_.chosen, i)), panel), [&] {
+      Value* wanted = b.CreateICmpEQ(read(item(b_.chosen, i)), panel);
+      if (!d.outputs.empty()) wanted = b.CreateAnd(wanted, b.CreateICmpSLT(column, read(item(columns_that_count_, i))));
+      emit::when(b, wanted, [&] {
         auto* a = bytes(a_.panels, b.CreateMul(read(item(a_.chosen, i)), number(a_.panel_bytes)));
         auto* acc = bytes(accumulators(i), column);
-        const int whole = d.m / r.mr, rest = d.m % r.mr;
+        const int whole = d.m / r.mr * r.mr, rest = d.m % r.mr;
         const std::int64_t a_row = (r.a_by_k ? 1 : r.a_stride(d)) * r.element_bytes, row = std::int64_t{d.n} * r.element_bytes;
         const auto call = [&](Value* at, int rows) {
           b.CreateCall(micro(rows, vectors, tail), {bytes(a, b.CreateMul(at, number(a_row))), from, bytes(acc, b.CreateMul(at, number(row))), units, first});
         };
-        if (whole > 0) emit::loop(b, number(0), number(std::int64_t{whole} * r.mr), number(r.mr), [&](Value* at) { call(at, r.mr); });
-        if (rest > 0) call(number(std::int64_t{whole} * r.mr), rest);
+        Value* counts = d.outputs.empty() ? nullptr : read(item(rows_that_count_, i));
+        if (whole > 0) emit::loop(b, number(0), counts ? minimum(counts, number(whole)) : number(whole), number(r.mr), [&](Value* at) { call(at, r.mr); });
+        if (rest == 0) return;
+        if (counts) emit::when(b, b.CreateICmpSGT(counts, number(whole)), [&] { call(number(whole), rest); });
+        else call(number(whole), rest);
       });
     });
   }
@@ -389,7 +408,7 @@ private:
   dot_entry const& entry_;
   scalar_code scalars_;
   side a_, b_;
-  Value *ctas_ = nullptr, *accumulators_ = nullptr, *columns_ = nullptr, *rows_ = nullptr;
+  Value *ctas_ = nullptr, *rows_that_count_ = nullptr, *columns_that_count_ = nullptr, *accumulators_ = nullptr, *columns_ = nullptr, *rows_ = nullptr;
   Value *trips_ = nullptr, *low_ = nullptr, *step_ = nullptr;
   std::map<std::array<int, 3>, llvm::Function*> micros_;
 };

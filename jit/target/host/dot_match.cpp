@@ -101,6 +101,7 @@ private:
     if (!source(g.operand(d.dot, 0), d.a) || !source(g.operand(d.dot, 1), d.b)) return false;
     if (!only_effect() || !pure_before() || !nothing_escapes()) return false;
     find_numbering();
+    if (!find_outputs()) d.outputs.clear();
     return true;
   }
 
@@ -516,6 +517,44 @@ private:
       for (int x : g.operands(i))
         if (x >= 0 && d.drop[at(x)]) return no("a value of the loop is used outside of it");
     }
+    return true;
+  }
+
+  // Where the sums go, if they go nowhere but into stores to regions, each to its own element.
+  bool find_outputs() {
+    std::vector<std::uint8_t> from(at(g.size()), 0); // made of the sums, in their places
+    for (int i = end_ + 1; i < g.size(); ++i) {
+      if (g[i].code == op::var_get && g.operand(i, 0) == d.cell) {
+        from[at(i)] = 1;
+        continue;
+      }
+      if (g[i].code == op::var_set && g.operand(i, 0) == d.cell) continue; // what is read there later is treated as made of sums
+      if (std::ranges::none_of(g.operands(i), [&](int x) { return x >= 0 && from[at(x)]; })) continue;
+      if (g[i].code == op::store) {
+        const int where = g.operand(i, 0), mask = g.operand(i, 2);
+        if ((mask >= 0 && from[at(mask)]) || !output(where)) return false;
+        continue;
+      }
+      const bool in_place = has(g[i].code, trait::elementwise) ||
+                            (g[i].code == op::reshape && squeezes(g.shape_of(g.operand(i, 0)), g.shape_of(i)));
+      if (!in_place || (g[i].code != op::reshape && !(g.shape_of(i) == g.shape_of(d.dot)) && !squeezes(g.shape_of(d.dot), g.shape_of(i))))
+        return false;
+      from[at(i)] = 1;
+    }
+    return true;
+  }
+  bool output(int address) {
+    if (g[address].code != op::region || g[g.operand(address, 0)].code != op::param) return false;
+    const shape& box = g.shape_of(address);
+    int axes[max_rank], n = 0;
+    for (int i = 0; i < box.rank; ++i) {
+      if (box.extent[i] > 1) axes[n++] = i;
+      if (!is_index_arithmetic(g, g.operand(address, i + 1), -1)) return false;
+    }
+    if (box.rank == 2) axes[0] = 0, axes[1] = 1;
+    else if (n != 2) return false;
+    if (box.extent[axes[0]] != d.m || box.extent[axes[1]] != d.n) return false;
+    d.outputs.push_back({address, axes[0], axes[1]});
     return true;
   }
 

@@ -36,6 +36,12 @@ struct dot_source {
   std::vector<int> keys;      ///< scalars that differ between CTAs and decide the operand
 };
 
+/// A region that sums are stored to, element by element: rows and columns of the product lie along these axes.
+struct dot_output {
+  int address = -1;
+  int row_axis = 0, column_axis = 1;
+};
+
 /// A recognised loop.
 struct dot_loop {
   int loop = -1, dot = -1, cell = -1; ///< for_begin, dot, the accumulator's var
@@ -49,6 +55,8 @@ struct dot_loop {
   /// grid's size by `columns`).
   int columns = -2, rows = -1;
   std::int64_t walked = 1;
+  /// If not empty: a sum that none of these regions has in bounds is of no consequence, and may be left out.
+  std::vector<dot_output> outputs;
   std::vector<std::uint8_t> drop; ///< by node: belongs to the loop or only to what fills its buffers
 };
 

@@ -113,10 +113,11 @@ private:
     b.CreateAlignedStore(x, to, llvm::Align(static_cast<std::uint64_t>(align)));
   }
 
+  // In the order in which memory is expected to lie.
   void one_by_one(Value* row_low, Value* row_high, Value* k_low, Value* k_high) {
-    loop(row_low, row_high, 1, [&](Value* row) {
-      loop(k_low, k_high, 1, [&](Value* k) { store(converted(load(source(row, k), 0)), panel(row, k), false); });
-    });
+    const auto move = [&](Value* row, Value* k) { store(converted(load(source(row, k), 0)), panel(row, k), false); };
+    if (p.unit_k) loop(row_low, row_high, 1, [&](Value* row) { loop(k_low, k_high, 1, [&](Value* k) { move(row, k); }); });
+    else loop(k_low, k_high, 1, [&](Value* k) { loop(row_low, row_high, 1, [&](Value* row) { move(row, k); }); });
   }
 
   void fill() {

@@ -73,7 +73,7 @@ std::int64_t dot_recipe::accumulator_bytes(dot_loop const& d) const {
 }
 std::int64_t dot_recipe::table_bytes(dot_loop const& d) const {
   const auto keys = static_cast<std::int64_t>(d.a.keys.size() + d.b.keys.size());
-  return round_up(8 * group * (3 + 2 + keys), 4096); // CTA, its a, its b; per panel: CTA, keys
+  return round_up(8 * group * (5 + 2 + keys), 4096); // CTA, its a, its b, its rows and columns; per panel: CTA, keys
 }
 std::int64_t dot_recipe::arena_bytes(dot_loop const& d) const {
   return table_bytes(d) + group * (a_bytes(d) + b_bytes(d) + accumulator_bytes(d));
