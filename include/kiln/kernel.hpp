@@ -14,12 +14,14 @@
 #include <kiln/dtype/promote.hpp>
 #include <kiln/graph/graph.hpp>
 #include <kiln/graph/recorder.hpp>
+#include <kiln/graph/local_layout.hpp>
 #include <kiln/graph/save.hpp>
 #include <kiln/dsl/value.hpp>
 #include <kiln/dsl/any.hpp>
 #include <kiln/dsl/math.hpp>
 #include <kiln/dsl/shape.hpp>
 #include <kiln/dsl/local.hpp>
+#include <kiln/dsl/alias.hpp>
 #include <kiln/dsl/memory.hpp>
 #include <kiln/dsl/control.hpp>
 #include <kiln/dsl/tasks.hpp>
@@ -35,7 +37,10 @@
 #include <kiln/validate/program.hpp>
 #include <kiln/validate/sim_report.hpp>
 #include <kiln/validate/sim_barriers.hpp>
+#include <kiln/validate/overlap.hpp>
+#include <kiln/validate/sim_sharing.hpp>
 #include <kiln/validate/simulate.hpp>
+#include <kiln/validate/storage.hpp>
 #include <kiln/validate/validate.hpp>
 
 namespace kiln {

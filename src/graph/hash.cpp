@@ -11,7 +11,7 @@ namespace kiln {
 namespace {
 
 // Raised whenever the bytes below change their meaning.
-constexpr std::uint8_t serialisation_version = 1;
+constexpr std::uint8_t serialisation_version = 2;
 
 /// Little-endian bytes, so that every machine hashes the same.
 class serialiser {
@@ -62,7 +62,7 @@ void meaning(serialiser& out, graph_view const& g) {
   }
   out.number(static_cast<std::int64_t>(g.buffers.size()));
   for (buffer_info const& b : g.buffers) {
-    auto const& [type, where, placement, has_slots, slots, form, alignment, name, node] = b;
+    auto const& [type, where, placement, has_slots, slots, form, alignment, role, pun, phase, place, name, node] = b;
     (void)name;
     out.number(type);
     out.number(where);
@@ -71,6 +71,17 @@ void meaning(serialiser& out, graph_view const& g) {
     out.number(slots);
     out.extents(g.shapes[static_cast<std::size_t>(form)]);
     out.number(alignment);
+    out.number(role);
+    out.number(pun);
+    out.number(phase);
+    auto const& [offset, stride, levels, radix] = place;
+    out.number(offset);
+    out.number(stride);
+    out.number(levels);
+    for (int j = 0; j < levels; ++j) {
+      out.number(radix[j].count);
+      out.number(radix[j].pitch);
+    }
     out.number(node);
   }
   out.number(g.size());

@@ -304,20 +304,37 @@ private:
     while (skip_blanks(), !at_line_end()) {
       std::size_t const start = at_;
       std::string_view const name = word();
-      if (name == "single") {
-        b.has_slots = false;
+      if (name == "single" || name == "pun") {
+        (name == "pun" ? b.pun : b.has_slots) = name == "pun";
         continue;
       }
-      bool const known = name == "slots" || name == "align" || name == "storage" || name == "scope";
+      bool const known = name == "slots" || name == "align" || name == "storage" || name == "scope" || name == "role" ||
+                         name == "phase" || name == "offset" || name == "stride" || name == "radix" || name == "pitch";
       if (!known) {
         at_ = start;
-        expected("slots, align, storage, scope, single or the end of the line");
+        expected("slots, align, storage, scope, single, role, pun, phase, offset, stride, radix, pitch or the end of the line");
+      }
+      if ((name == "radix" && b.place.levels == slot_map::most_levels) || (name == "pitch" && b.place.levels == 0)) {
+        at_ = start;
+        expected(name == "pitch" ? "a radix before its pitch" : "at most 3 radices");
       }
       expect('=', "after the property");
       if (name == "slots")
         b.slots = int32(1, "slots");
       else if (name == "align")
         b.alignment = int32(0, "align");
+      else if (name == "role")
+        b.role = static_cast<buffer_role>(choice(buffer_role_names));
+      else if (name == "phase")
+        b.phase = int32(0, "phase");
+      else if (name == "offset")
+        b.place.offset = int32(0, "offset");
+      else if (name == "stride")
+        b.place.stride = int32(1, "stride");
+      else if (name == "radix")
+        b.place.radix[b.place.levels++].count = int32(2, "radix");
+      else if (name == "pitch")
+        b.place.radix[b.place.levels - 1].pitch = int32(0, "pitch");
       else if (name == "storage")
         b.where = static_cast<storage>(choice({"smem", "tmem"}));
       else

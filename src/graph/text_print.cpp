@@ -117,7 +117,7 @@ private:
   }
 
   void buffer(std::size_t i) {
-    auto const& [type, where, placement, has_slots, slots, form, alignment, name, at] = g_.buffers[i];
+    auto const& [type, where, placement, has_slots, slots, form, alignment, role, pun, phase, place, name, at] = g_.buffers[i];
     (void)at; // the alloc node names the buffer
     out_ += "  buffer " + std::to_string(i);
     if (name >= 0) out_ += " " + text(name);
@@ -128,6 +128,13 @@ private:
     if (placement != scope::shared_dyn)
       out_ += placement == scope::shared_static ? " scope=shared_static" : placement == scope::local ? " scope=local" : " scope=global";
     if (!has_slots) out_ += " single";
+    if (role != buffer_role::own) out_ += " role=" + std::string(buffer_role_names[static_cast<std::size_t>(role)]);
+    if (pun) out_ += " pun";
+    if (phase >= 0) out_ += " phase=" + std::to_string(phase);
+    if (place.offset) out_ += " offset=" + std::to_string(place.offset);
+    if (place.stride) out_ += " stride=" + std::to_string(place.stride);
+    for (int j = 0; j < place.levels; ++j)
+      out_ += " radix=" + std::to_string(place.radix[j].count) + " pitch=" + std::to_string(place.radix[j].pitch);
     out_ += "\n";
   }
 

@@ -14,7 +14,13 @@ std::string place(agent const& a, int b, i32 offset) {
   buffer_info const& info = a.graph.buffer(b);
   auto const k = static_cast<std::size_t>(b);
   if (!info.has_slots) return buffer_name(a, b);
-  i64 const slot = (offset - a.run.arena.base[k]) / a.run.arena.slot_stride[k];
+  // The slot that starts last at or before the byte; in tensor memory, counted within the lane.
+  local_form const& f = a.run.arena.form[k];
+  i64 within = offset - a.run.arena.base[k];
+  if (info.where == storage::tmem) within %= detail::storage_bytes(a.graph, f.storage);
+  int slot = 0;
+  for (int i = 1; i < info.slots; ++i)
+    if (f.slots.at(i) <= within && f.slots.at(i) > f.slots.at(slot)) slot = i;
   return buffer_name(a, b) + "[" + std::to_string(slot) + "]";
 }
 
@@ -53,6 +59,13 @@ void local_access::note_read(i32 offset) {
       return;
     }
     if (agent_.now[s.lane] < s.value) return hazard_of_read(s, offset);
+    if (s.leaf != buffer_ && !may_read_of(s.leaf)) {
+      char const* const rule = rule_of_sharing(false);
+      if (agent_.news(node_, rule))
+        fault(rule, offset, " is read, but its bytes were last written through ", place(agent_, s.leaf, offset), " (",
+              agent_.line_of(s.writer), "); write it first, or declare the pun with .allow_pun");
+      return;
+    }
     if (s.poison) {
       if (agent_.news(node_, "R-HZ12"))
         fault("R-HZ12", offset, " is read where the async_load of ", agent_.line_of(s.writer),
@@ -61,6 +74,30 @@ void local_access::note_read(i32 offset) {
     }
     if (who_ != engine::none && s.generic && agent_.now[l.fences(writer_of(s))] < s.value) return unfenced(s, offset);
   }
+}
+
+bool local_access::may_read_of(int writer) const {
+  graph_view const& g = agent_.graph;
+  return g.buffer(buffer_).pun || g.buffer(buffer_).role == buffer_role::window || g.buffer(writer).role == buffer_role::window;
+}
+
+char const* local_access::rule_of_sharing(bool race) const {
+  buffer_role const r = agent_.graph.buffer(buffer_).role;
+  return r == buffer_role::phase ? "R-PA07" : r == buffer_role::pooled ? "R-PA15" : race ? "R-AL17" : "R-AL16";
+}
+
+bool local_access::shared_hazard(byte_shadow const& s, i32 offset) {
+  if (s.leaf == buffer_ || s.leaf < 0) return false;
+  char const* const rule = rule_of_sharing(true);
+  lanes const& l = agent_.run.clocks;
+  if (!agent_.news(node_, rule)) return true;
+  if (l.is_agent(s.lane))
+    fault(rule, offset, " is touched, but nothing orders this after the write of the same bytes through ", place(agent_, s.leaf, offset), " (",
+          agent_.line_of(s.writer), " in ", agent_.block.name_of(s.lane), "); signal a barrier after that write, and wait for it here");
+  else
+    fault(rule, offset, " is touched while the copy of ", agent_.line_of(s.writer), " into the same bytes of ", place(agent_, s.leaf, offset),
+          " may be in flight; wait for it first");
+  return true;
 }
 
 void local_access::write(i32 offset, u64 bits) {
@@ -116,6 +153,7 @@ async_copy const* copy_of(agent const& a, byte_shadow const& s) {
 } // namespace
 
 void local_access::hazard_of_read(byte_shadow const& s, i32 offset) {
+  if (shared_hazard(s, offset)) return;
   lanes const& l = agent_.run.clocks;
   if (l.is_agent(s.lane)) {
     if (agent_.news(node_, "R-HZ13"))
@@ -136,6 +174,7 @@ void local_access::hazard_of_read(byte_shadow const& s, i32 offset) {
 }
 
 void local_access::hazard_of_write(byte_shadow const& s, i32 offset) {
+  if (shared_hazard(s, offset)) return;
   lanes const& l = agent_.run.clocks;
   if (l.is_agent(s.lane)) {
     if (agent_.news(node_, "R-HZ13"))
@@ -193,10 +232,15 @@ void body<op::view_index>::run(agent& a, int i) {
     buffer_info const& info = a.graph.buffer(source.buffer);
     auto const b = static_cast<std::size_t>(source.buffer);
     i64 const slot = checked_index(a, i, source.buffer, "index", a.in(i, 1), info.slots);
-    i64 const base = a.run.arena.base[b] + slot * a.run.arena.slot_stride[b];
+    local_form const& f = a.run.arena.form[b];
+    i64 const base = a.run.arena.base[b] + f.slots.at(slot);
     d.offsets.resize(n);
-    for (std::size_t e = 0; e < n; ++e)
-      d.offsets[e] = static_cast<i32>(base + bytes_of(info.type) * static_cast<i64>(e));
+    odometer c(a.shape_of(i));
+    for (std::size_t e = 0; e < n; ++e, c.next()) {
+      i64 at = base;
+      for (int axis = 0; axis < a.shape_of(i).rank; ++axis) at += c[axis] * f.stride[axis];
+      d.offsets[e] = static_cast<i32>(at);
+    }
     return;
   }
   auto const k = static_cast<std::size_t>(checked_index(a, i, source.buffer, "index", a.in(i, 1), a.shape_of(from).extent[0]));

@@ -25,6 +25,11 @@ private:
   void hazard_of_write(byte_shadow const& s, i32 offset);
   void overtakes(int reader, int node, i32 offset);
   void unfenced(byte_shadow const& s, i32 offset);
+  /// Bytes that were written through another buffer: whether reading them is meant, and what breaks when it is not.
+  bool may_read_of(int writer) const;
+  char const* rule_of_sharing(bool race) const;
+  /// Reports an access that nothing orders after a write through another buffer. False: the write was through this one.
+  bool shared_hazard(byte_shadow const& s, i32 offset);
   /// The agent behind an ordinary write.
   static int writer_of(byte_shadow const& s) { return s.lane; }
 

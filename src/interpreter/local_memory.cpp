@@ -8,16 +8,16 @@
 namespace kiln::interpreter {
 
 arena_layout::arena_layout(graph_view const& g) {
-  auto round_up = [](i64 x, i64 to) { return (x + to - 1) / to * to; };
-  for (buffer_info const& b : g.buffers) {
-    if (b.where != storage::smem)
-      throw std::logic_error("kiln: the interpreter has no tensor memory yet; allocate with storage::smem");
-    i64 const align = std::max<i64>({128, b.alignment, bytes_of(b.type)});
-    i64 const stride = round_up(bytes_of(b.type, g.shapes[static_cast<std::size_t>(b.shape)].elements()), align);
-    i64 const at = round_up(bytes, align);
+  for (int b = 0; b < static_cast<int>(g.buffers.size()); ++b) {
+    form.push_back(local_form_of(g, b));
+    if (form.back().storage != b) {
+      base.push_back(base[static_cast<std::size_t>(form.back().storage)]); // storage comes before what lies in it
+      continue;
+    }
+    i64 const align = form.back().alignment;
+    i64 const at = (bytes + align - 1) / align * align;
     base.push_back(at);
-    slot_stride.push_back(stride);
-    bytes = at + stride * b.slots;
+    bytes = at + detail::storage_bytes(g, b) * (g.buffer(b).where == storage::tmem ? detail::tensor_lanes : 1);
     if (bytes > i64{1} << 30)
       throw std::logic_error("kiln: the kernel's local memory exceeds 1 GiB; no target has that much");
   }

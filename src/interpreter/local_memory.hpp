@@ -4,6 +4,7 @@
 // operation wrote it last, and with what stamp (clocks.hpp): an access is ordered after the write when the accessing agent's
 // clock has reached the stamp. Reads leave theirs where another agent, or an engine, could overwrite.
 #pragma once
+#include <kiln/graph/local_layout.hpp>
 #include <kiln/interpreter/interpreter.hpp>
 
 #include "src/interpreter/clocks.hpp"
@@ -13,9 +14,11 @@
 
 namespace kiln::interpreter {
 
-/// Where the buffers of a graph lie. Slot i of buffer b starts at base[b] + i * slot_stride[b].
+/// Where the buffers of a graph lie. Slot i of buffer b starts at base[b] + form[b].slots.at(i). Tensor memory is part of it: each
+/// storage is a block of 128 lanes.
 struct arena_layout {
-  std::vector<i64> base, slot_stride;
+  std::vector<i64> base; ///< of the buffer's storage
+  std::vector<local_form> form;
   i64 bytes = 0;
   explicit arena_layout(graph_view const& g);
   arena_layout() = default;

@@ -78,6 +78,12 @@ TEST(graph_hash, every_part_of_a_graph_changes_it) {
       differs([&](graph& h) { h.buffers[i].where = storage::tmem; });
       differs([&](graph& h) { h.buffers[i].placement = scope::local; });
       differs([&](graph& h) { h.buffers[i].has_slots = !h.buffers[i].has_slots; });
+      differs([&](graph& h) { h.buffers[i].role = buffer_role::window; });
+      differs([&](graph& h) { h.buffers[i].pun = !h.buffers[i].pun; });
+      differs([&](graph& h) { h.buffers[i].phase += 1; });
+      differs([&](graph& h) { h.buffers[i].place.offset += 128; });
+      differs([&](graph& h) { h.buffers[i].place.stride += 128; });
+      differs([&](graph& h) { h.buffers[i].place.radix[h.buffers[i].place.levels++] = {2, 128}; });
     }
     differs([](graph& h) { h.attrs.num_warps += 1; });
     differs([](graph& h) { h.attrs.cluster.y += 1; });

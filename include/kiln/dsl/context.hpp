@@ -1,6 +1,7 @@
 // `context`: the first parameter of every kernel lambda. One concrete class, so that kernels are not templates and no
 // `k.template f<>()` is ever needed.
 #pragma once
+#include <kiln/dsl/alias.hpp>
 #include <kiln/dsl/control.hpp>
 #include <kiln/dsl/local.hpp>
 #include <kiln/dsl/memory.hpp>
@@ -10,6 +11,7 @@ namespace kiln {
 
 struct local_alloc_options {
   kiln::storage storage = kiln::storage::smem;
+  detail::reuse_target reuse{}; ///< `&spec` or `&buffer`: shares its storage
   int align = 0; ///< bytes, a power of two; 0: 128, or the element's size where that is more
   char const* name = nullptr;
 };
@@ -252,7 +254,24 @@ public:
     static_assert(sizeof...(D) >= 1 && sizeof...(D) <= 5, "kiln[T-02] a local buffer has 1 to 5 axes");
     static_assert(((D >= 1) && ...), "kiln[T-02] extents are at least 1");
     if (num < 1) r_->fail() << "kiln[T-02] local_alloc of " << num << " buffers; at least 1 is needed";
-    return bufs<T, D...>{r_, allocate<T, D...>({.where = o.storage, .slots = num, .alignment = o.align}, o.name, at)};
+    return bufs<T, D...>{r_, allocate<T, D...>({.where = o.storage, .slots = num, .alignment = o.align}, o.name, at, o.reuse)};
+  }
+  /// Storage for several allocations that take turns in it; they name it in `.reuse`. It cannot be indexed, and is as large as
+  /// they need, or `.buffer_size_bytes`. Errors: R-AL01, R-AL02; R-AL04 too small.
+  constexpr alias_spec storage_alias_spec(storage_alias_options o = {}, site at = {}) {
+    char const* name = o.name ? o.name : "storage_alias_spec";
+    if (o.storage != storage::smem && o.storage != storage::tmem)
+      r_->fail() << "kiln[R-AL01] " << name << ": storage smem_cluster cannot be aliased; use smem or tmem";
+    if (o.buffer_size_bytes < 0 || o.buffer_size_bytes > 0x7fffffff)
+      r_->fail() << "kiln[R-AL02] " << name << ": buffer_size_bytes is " << o.buffer_size_bytes << "; give a positive size or 0 for computed";
+    bool const tensor = o.storage == storage::tmem;
+    std::int32_t const one = r_->intern(tensor ? shape{2, {detail::tensor_lanes, 1}} : shape{1, {1}}); // grows with what is allocated
+    int const node = allocate({.where = o.storage, .role = buffer_role::spec}, {tensor ? dtype::i32 : dtype::u8, node_kind::buffers, one}, o.name, at, {});
+    detail::alias_state& s = r_->specs.add();
+    s.buffer = r_->buffers.size() - 1;
+    s.given = o.buffer_size_bytes;
+    s.pun = o.allow_pun;
+    return {r_, node, r_->specs.size() - 1};
   }
   /// One buffer, used without an index.
   template <element T, int... D>
@@ -577,15 +596,31 @@ private:
     r_->attribute(begin, 1) = end;
   }
   template <class T, int... D>
-  constexpr int allocate(buffer_info b, char const* name, site at) {
+  constexpr int allocate(buffer_info b, char const* name, site at, detail::reuse_target const& reuse = {}) {
+    return allocate(b, detail::type_of<tile<T, D...>>(*r_, node_kind::buffers), name, at, reuse);
+  }
+  constexpr int allocate(buffer_info b, result_type type, char const* name, site at, detail::reuse_target const& reuse) {
     if (b.alignment < 0 || (b.alignment & (b.alignment - 1)) != 0)
       r_->fail() << "kiln[R-BD08] .align = " << b.alignment << " is not a power of two";
-    result_type type = detail::type_of<tile<T, D...>>(*r_, node_kind::buffers);
     b.type = type.type;
     b.shape = type.shape;
     b.name = name ? r_->add_string(name) : -1;
-    b.node = r_->push(op::alloc, type, {}, {r_->buffers.size()}, at);
+    b.node = r_->begin_node(op::alloc, type, at);
+    if (reuse.node >= 0) {
+      int storage = reuse.node; // what lies over a buffer that lies over another has the first one's storage
+      if (reuse.state < 0 && r_->nodes[storage].operand_count > 0) storage = r_->operand(storage, 0);
+      r_->add_operand(storage);
+    }
+    r_->add_attribute(r_->buffers.size());
     r_->buffers.add() = b;
+    if (b.alignment > 1024 && b.placement == scope::shared_dyn) {
+      auto m = r_->fail(at);
+      m << "kiln[R-AL15] ";
+      detail::put_buffer_name(m, *r_, r_->buffers.size() - 1);
+      m << " wants " << b.alignment << "-byte alignment, the arena guarantees 1024";
+    }
+    if (b.where != storage::smem && b.role != buffer_role::spec) check_tensor_buffer(at);
+    if (reuse.node >= 0 && r_->error.ok()) detail::share_storage(*r_, r_->buffers.size() - 1, reuse, at);
     return b.node;
   }
   constexpr int predicate(detail::any_value const& p, site at) { return p.resolve(*r_, dtype::b1, 0, ".pred", at); }
@@ -635,6 +670,20 @@ private:
     int const end = r_->push(op::task_end, {}, {}, {begin}, t.at);
     r_->close();
     r_->attribute(begin, 5) = end;
+  }
+  constexpr void check_tensor_buffer(site at) {
+    buffer_info const& b = r_->buffers.back();
+    shape const& s = r_->shapes[b.shape];
+    if (b.where == storage::tmem && detail::tensor_columns(b.type, s) > 0) return;
+    auto m = r_->fail(at);
+    m << "kiln[R-AL19] ";
+    detail::put_buffer_name(m, *r_, r_->buffers.size() - 1);
+    if (b.where == storage::smem_cluster)
+      m << ": storage smem_cluster is the shared memory of another CTA and cannot be allocated; use smem or tmem";
+    else if (s.rank < 2)
+      m << ": a buffer in tensor memory has rows and columns; give two extents or more";
+    else
+      m << ": " << s.extent[s.rank - 2] << " rows in tensor memory; rows must be 64 or 128";
   }
   constexpr void check_indexed_axis(char const* what, int axis, detail::extents const& v, detail::extents const& i) {
     if (axis < 0 || axis >= v.rank) {

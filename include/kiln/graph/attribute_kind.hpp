@@ -91,6 +91,10 @@ static_assert(std::size(evict_names) == static_cast<int>(evict::last) + 1);
 static_assert(std::size(fence_names) == static_cast<int>(fence::async_shared) + 1);
 } // namespace detail
 
+/// Names of buffer_role in text graphs.
+inline constexpr std::string_view buffer_role_names[] = {"own", "spec", "arena", "peer", "over", "phase", "pooled", "window"};
+static_assert(std::size(buffer_role_names) == static_cast<int>(buffer_role::window) + 1);
+
 /// The names of an attribute's enumerators, in order; empty when it is no enumeration.
 constexpr std::span<std::string_view const> enumerators_of(attribute_kind k) {
   switch (k) {

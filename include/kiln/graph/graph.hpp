@@ -22,6 +22,7 @@
 #pragma once
 #include <kiln/dtype/dtype.hpp>
 #include <kiln/graph/op.hpp>
+#include <kiln/layout/storage_alias.hpp>
 #include <kiln/meta/slice.hpp>
 
 #include <cstdint>
@@ -77,10 +78,23 @@ struct node {
 };
 
 /// Where a local buffer lives.
-enum class storage : std::uint8_t { smem, tmem };
+enum class storage : std::uint8_t { smem, tmem, smem_cluster };
 enum class scope : std::uint8_t { shared_dyn, shared_static, local, global };
 
-/// One local allocation: `slots` buffers of one shape.
+/// How a local buffer comes by its storage.
+enum class buffer_role : std::uint8_t {
+  own,    ///< has storage of its own
+  spec,   ///< storage of a storage_alias_spec: no element of it is ever named
+  arena,  ///< storage that an allocator or pool hands out
+  peer,   ///< lies in the storage of a spec, where others may overlap it
+  over,   ///< `reuse = &buffer`: lies over another buffer
+  phase,  ///< lies in an allocator's arena
+  pooled, ///< lies in a pool
+  window, ///< another view of bytes that something else owns
+};
+
+/// One local allocation: `slots` buffers of one shape. Its alloc node's operand, when there is one, is the alloc node of the
+/// storage in which it lies.
 struct buffer_info {
   dtype type{};
   storage where = storage::smem;
@@ -89,6 +103,10 @@ struct buffer_info {
   std::int32_t slots = 1;
   std::int32_t shape = 0;
   std::int32_t alignment = 0; ///< bytes, a power of two; 0: the default rule
+  buffer_role role = buffer_role::own;
+  bool pun = false;           ///< reading what others wrote to its bytes is meant
+  std::int32_t phase = -1;    ///< of an alias group: 256 * group + phase; -1: in none
+  slot_map place{};           ///< in its storage; a stride of 0 is that of the default rule
   std::int32_t name = -1;     ///< index into graph_view::strings, or -1
   std::int32_t node = -1;     ///< its alloc node
 };
@@ -169,6 +187,11 @@ struct graph_view {
   constexpr int buffer_of(int i) const {
     while ((*this)[i].code != op::alloc) i = operand(i, 0);
     return static_cast<int>(attribute(i, 0));
+  }
+  /// The buffer in whose storage buffer b lies; b itself where it has its own. Storage has no storage: one step is all.
+  constexpr int storage_of(int b) const {
+    int const n = operand(buffers.items[b].node, 0);
+    return n < 0 ? b : static_cast<int>(attribute(n, 0));
   }
 };
 

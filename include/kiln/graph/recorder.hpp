@@ -54,6 +54,17 @@ private:
 };
 } // namespace detail
 
+namespace detail {
+/// A storage_alias_spec while it is recorded.
+struct alias_state {
+  std::int32_t buffer = -1;   ///< its storage
+  std::int32_t tree_line = 0; ///< of set_buffer_overlap; 0: not yet
+  std::int64_t given = 0;     ///< buffer_size_bytes
+  std::int64_t needed = 0;    ///< without a tree
+  bool pun = false;
+};
+} // namespace detail
+
 /// Type of a node's result.
 struct result_type {
   dtype type{};
@@ -74,6 +85,7 @@ public:
   detail::vec<param_info> params;
   detail::vec<char const*> strings;
   detail::vec<char const*> files;
+  detail::vec<detail::alias_state> specs; ///< no part of the graph
   diagnostic error;
   attributes attrs{};
 
@@ -147,6 +159,13 @@ public:
     if (!error.ok()) return detail::message(ignored_);
     error.node = nodes.size();
     return detail::message(error);
+  }
+  /// The same for a statement that records no node of its own: one is put there, so that its line is known.
+  constexpr detail::message fail(site at) {
+    bool const first = error.ok();
+    detail::message m = fail();
+    if (first) push(op::constant, {dtype::i32, node_kind::value, 0}, {}, {0}, at);
+    return m;
   }
   /// The same for a statement that began at `at`, recorded earlier.
   constexpr detail::message fail_at(int node) {

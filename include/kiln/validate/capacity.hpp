@@ -1,7 +1,7 @@
 // Whether a kernel fits a target: local memory by the placement rule, threads, clusters. Part of no other rule: a kernel is right
 // or wrong whatever the target, and a configuration that does not fit one may fit another.
 #pragma once
-#include <kiln/graph/recorder.hpp>
+#include <kiln/graph/local_layout.hpp>
 #include <kiln/target/target.hpp>
 
 namespace kiln {
@@ -17,28 +17,13 @@ struct local_placement {
   constexpr std::int64_t total() const { return dynamic_bytes + static_bytes; }
 };
 
-namespace detail {
-
-constexpr std::int64_t buffer_alignment(buffer_info const& b) {
-  std::int64_t a = 128;
-  if (b.alignment > a) a = b.alignment;
-  if (bytes_of(b.type) > a) a = bytes_of(b.type);
-  return a;
-}
-constexpr std::int64_t round_up(std::int64_t n, std::int64_t to) { return (n + to - 1) / to * to; }
-/// From one slot to the next.
-constexpr std::int64_t slot_stride(graph_view const& g, buffer_info const& b) {
-  return round_up(bytes_of(b.type, g.shapes[static_cast<std::size_t>(b.shape)].elements()), buffer_alignment(b));
-}
-
-} // namespace detail
-
 constexpr local_placement place_local(graph_view const& g) {
   local_placement p;
-  for (buffer_info const& b : g.buffers) {
-    if (b.where != storage::smem) continue;
+  for (int i = 0; i < static_cast<int>(g.buffers.size()); ++i) {
+    buffer_info const& b = g.buffer(i);
+    if (b.where != storage::smem || g.storage_of(i) != i || detail::unused_spec(g, i)) continue;
     std::int64_t& end = b.placement == scope::shared_static ? p.static_bytes : p.dynamic_bytes;
-    end = detail::round_up(end, detail::buffer_alignment(b)) + b.slots * detail::slot_stride(g, b);
+    end = detail::round_up(end, detail::buffer_alignment(b)) + detail::storage_bytes(g, i);
   }
   // Behind the data: 8 bytes a memory barrier.
   std::int64_t barriers = 0;
@@ -73,10 +58,7 @@ constexpr diagnostic check_capacity(graph_view const& g, target const& t) {
     return detail::message(d);
   };
   auto name = [&](detail::message& m, buffer_info const& b) {
-    if (b.name >= 0)
-      m << g.string(b.name);
-    else
-      m << (b.has_slots ? "local_alloc@" : "alloc_shared@") << g[b.node].line;
+    detail::put_buffer_name(m, b, g.string(b.name), g[b.node].line);
   };
   for (buffer_info const& b : g.buffers)
     if (b.where == storage::tmem && !t.has_tensor_memory() && !t.is_host()) {
@@ -92,9 +74,9 @@ constexpr diagnostic check_capacity(graph_view const& g, target const& t) {
     // Largest first.
     std::int32_t order[64]{};
     int n = 0;
-    auto bytes = [&](int b) { return g.buffer(b).slots * detail::slot_stride(g, g.buffer(b)); };
+    auto bytes = [&](int b) { return detail::storage_bytes(g, b); };
     for (int b = 0; b < static_cast<int>(g.buffers.size()); ++b) {
-      if (g.buffer(b).where != storage::smem || (too_static && g.buffer(b).placement != scope::shared_static) || n == 64) continue;
+      if (g.buffer(b).where != storage::smem || (too_static && g.buffer(b).placement != scope::shared_static) || n == 64 || bytes(b) == 0) continue;
       int i = n++;
       for (; i > 0 && bytes(order[i - 1]) < bytes(b); --i) order[i] = order[i - 1];
       order[i] = b;

@@ -9,6 +9,7 @@
 // that the loop runs as often as the simulation wants and a guard such as `i + 3 < steps` is decided exactly; conditions on
 // the others are explored both ways.
 #pragma once
+#include <kiln/graph/local_layout.hpp>
 #include <kiln/validate/sim_program.hpp>
 
 namespace kiln::detail {

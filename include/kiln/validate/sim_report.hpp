@@ -268,11 +268,7 @@ protected:
     m << base << ":" << g_[node].line;
   }
   constexpr void buffer(message& m, int b) const {
-    buffer_info const& f = g_.buffer(b);
-    if (f.name >= 0)
-      m << g_.string(f.name);
-    else
-      m << (f.has_slots ? "local_alloc@" : "alloc_shared@") << g_[f.node].line;
+    put_buffer_name(m, g_, b);
   }
   constexpr void access_name(message& m, box const& b) const {
     if (!b.whole) m << "a part of ";

@@ -17,7 +17,7 @@
 // unknown are taken both ways, at most 64 combinations; static loops run fully. What exceeds the budget is not an error but a
 // note (R-VF01), and the checker's business.
 #pragma once
-#include <kiln/validate/sim_barriers.hpp>
+#include <kiln/validate/sim_sharing.hpp>
 
 namespace kiln {
 
@@ -25,19 +25,31 @@ inline constexpr int simulation_budget = 12000;
 
 namespace detail {
 
-class simulator : public sim_barriers {
+class simulator : public sim_sharing {
 public:
-  constexpr simulator(graph_view const& g, int budget) : sim_barriers(g), budget_(budget) {}
+  constexpr simulator(graph_view const& g, int budget) : sim_sharing(g), budget_(budget) {}
   simulator(simulator const&) = delete;
   constexpr ~simulator() { release(); }
   using sim_report::flush;
 
   constexpr void run(simulation& out) {
     out_ = &out;
+    for (int b = 0; b < static_cast<int>(g_.buffers.size()); ++b)
+      if (unused_spec(g_, b)) {
+        message m = remark(g_.buffer(b).node);
+        m << "kiln[R-AL05] warning: ";
+        put_buffer_name(m, g_, b);
+        m << " is referenced by no allocation; name it in .reuse, or drop it";
+      }
     if (!slices_.run()) return;
     if (p_.left_out >= 0) {
       out.complete = false;
       remark(p_.left_out) << "kiln[R-VF01] note: the place of this access within its buffer is not followed at compile time; kiln::check does";
+    }
+    find_peers(g_, p_, peers_);
+    if (!peers_.complete) {
+      out.complete = false;
+      remark(0) << "kiln[R-VF01] note: buffers that share storage are cut into too many parts to compare them all at compile time; kiln::check does";
     }
     allocate();
     int const ring = 2 * p_.ring + 1;
@@ -275,6 +287,7 @@ private:
     std::int32_t by = -1;              ///< instruction of it
     std::int32_t agent = 0;            ///< that executed it
     std::int32_t poison = 0;           ///< as instruction::b of an async load
+    std::int32_t lost = -1;            ///< the instruction that has since written its bytes through another buffer
   };
 
   constexpr step bulk_load(instruction const& x) {
@@ -356,8 +369,9 @@ private:
     atom& m = atoms_[k];
     std::uint64_t* const readers = readers_ + k * words_;
     bool const ordered = m.lane < 0 || clocks::get(clock_, m.lane) >= m.value;
+    if (peers_.any() && touch_peers(x, k) == step::stop) return step::stop;
     if (x.code == sim_op::read || x.code == sim_op::bulk_store) {
-      if (m.lane < 0) return uninitialised(x, k);
+      if (m.lane < 0 && m.lost < 0) return uninitialised(x, k);
       if (!ordered) return unordered(x, m);
       if (m.poison) poisoned(x, m);
       bool const later = x.code == sim_op::bulk_store;
@@ -393,6 +407,76 @@ private:
   constexpr bool unfenced(atom const& m) const {
     if (m.lane >= p_.agents.size() || agents_[m.lane].fence_lane < 0) return false;
     return clocks::get(clock_, agents_[m.lane].fence_lane) < m.value;
+  }
+
+  /// The same bytes through other buffers: they must be done with, and what is read must have been written through this one.
+  constexpr step touch_peers(instruction const& x, int k) {
+    atom& m = atoms_[k];
+    bool const reads = x.code == sim_op::read || x.code == sim_op::bulk_store;
+    for (int i = peers_.first[k]; i < peers_.first[k + 1]; ++i) {
+      int const j = peers_.atoms[i];
+      atom& other = atoms_[j];
+      if (other.lane >= 0 && clocks::get(clock_, other.lane) < other.value) return shared_conflict(x, k, j, other.by, pending_async(other));
+      if ((x.code == sim_op::bulk_store || x.code == sim_op::bulk_load) && other.lane >= 0 && unfenced(other)) return without_fence(x, other);
+      if (reads) continue;
+      std::uint64_t const* const readers = readers_ + j * words_;
+      if (!clocks::at_most(readers, clock_, words_)) {
+        int lane = 0;
+        while (lane + 1 < lanes_ && clocks::get(readers, lane) <= clocks::get(clock_, lane)) ++lane;
+        return shared_conflict(x, k, j, read_at_[j * lanes_ + lane], lane_kind_[lane] == lane_kind::stores);
+      }
+      other.lost = me_->pc;
+    }
+    out_->events += (peers_.first[k + 1] - peers_.first[k]) / 4;
+    if (!reads)
+      m.lost = -1;
+    else if (m.lost >= 0 && !pun(x, m))
+      return overwritten(x, k);
+    return step::next;
+  }
+  constexpr bool pun(instruction const& x, atom const& m) const {
+    buffer_info const &f = g_.buffer(p_.boxes[x.a].buffer), &o = g_.buffer(p_.boxes[p_.code[m.lost].a].buffer);
+    return f.pun || f.role == buffer_role::window || o.role == buffer_role::window;
+  }
+  constexpr step shared_conflict(instruction const& x, int k, int j, int by, bool flying) {
+    box const &b = p_.boxes[x.a], &o = p_.boxes[p_.code[by].a];
+    message t = broken(x.node);
+    t << "kiln[" << rule_of_sharing(b.buffer, true) << "] ";
+    sized_name(t, b);
+    t << ": the " << verb(x) << " (";
+    place(t, x.node);
+    t << ")";
+    in_task(t, who_);
+    t << " touches ";
+    common_bytes(t, k, j);
+    t << " of ";
+    sized_name(t, o);
+    op const copy = g_[p_.code[by].node].code;
+    if (flying)
+      t << ", where the " << name_of(copy) << " of line " << g_[p_.code[by].node].line << " may be in flight; wait for it first";
+    else
+      t << ", which line " << g_[p_.code[by].node].line << " uses in another task and nothing orders; signal a barrier after its last use, and wait for it here";
+    return circumstances(), step::stop;
+  }
+  constexpr step overwritten(instruction const& x, int k) {
+    atom const& m = atoms_[k];
+    box const &b = p_.boxes[x.a], &o = p_.boxes[p_.code[m.lost].a];
+    int j = -1;
+    for (int i = peers_.first[k]; i < peers_.first[k + 1] && j < 0; ++i)
+      if (atoms_[peers_.atoms[i]].by == m.lost) j = peers_.atoms[i]; // written then, and not since
+    message t = broken(x.node);
+    t << "kiln[" << rule_of_sharing(b.buffer, false) << "] ";
+    sized_name(t, b);
+    t << " is read (";
+    place(t, x.node);
+    t << "), but ";
+    if (j >= 0) common_bytes(t, k, j);
+    t << " were last written through ";
+    sized_name(t, o);
+    t << " on line " << g_[p_.code[m.lost].node].line << "; write ";
+    access_name(t, b);
+    t << " first" << (g_.buffer(b.buffer).role == buffer_role::peer ? ", or declare the pun with .allow_pun" : "");
+    return circumstances(), step::stop;
   }
 
   // -- findings ------------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 #pragma once
 #include <kiln/validate/bounds.hpp>
 #include <kiln/validate/simulate.hpp>
+#include <kiln/validate/storage.hpp>
 #include <kiln/validate/tasks.hpp>
 #include <kiln/validate/verify.hpp>
 
@@ -12,6 +13,7 @@ namespace kiln {
 constexpr diagnostic check_static_rules(graph_view const& g) {
   diagnostic d = verify(g);
   if (d.ok()) d = check_tasks(g);
+  if (d.ok()) d = check_storage(g);
   return d.ok() ? check_bounds(g) : d;
 }
 

@@ -170,12 +170,19 @@ private:
         return fail("a buffer's shape, name or number of slots is out of range");
       if (b.alignment < 0 || (b.alignment & (b.alignment - 1)) != 0) return fail("a buffer's alignment is not a power of two");
       if (b.node < 0 || b.node >= g_.size() || g_[b.node].code != op::alloc) return fail("a buffer does not know its alloc node");
+      if (!placed(b.place)) return fail("a buffer's place in its storage is out of range");
     }
     for (param_info const& p : g_.params)
       if (p.node < 0 || p.node >= g_.size() || g_[p.node].code != op::param) return fail("a parameter does not know its node");
     region_of_ = new std::int32_t[g_.nodes.count + 1]{};
     origin_ = new std::int32_t[g_.nodes.count + 1]{};
     return true;
+  }
+  static constexpr bool placed(slot_map const& p) {
+    if (p.offset < 0 || p.stride < 0 || p.levels < 0 || p.levels > slot_map::most_levels) return false;
+    for (int j = 0; j < p.levels; ++j)
+      if (p.radix[j].count < 1 || p.radix[j].pitch < 0) return false;
+    return p.levels == 0 || p.stride > 0;
   }
 
   /// The node's own fields lie in the tables.
@@ -763,6 +770,7 @@ private:
         return false;
       }
       buffer_info const& f = g_.buffer(static_cast<int>(b));
+      if (operand(0) >= 0 && in(0).code != op::alloc) return bad_operand(0, "an alloc");
       return result_is(node_kind::buffers, f.type, f.shape) || bad_result("that of the buffer table");
     }
     if (n.code == op::async_commit || n.code == op::async_wait) {

@@ -108,7 +108,7 @@ void place_slices(graph_view const& g, plan& p) {
     slice& s = p.slices[static_cast<std::size_t>(i)];
     const std::int64_t align =
         g[s.node].code == op::alloc
-            ? std::max<std::int64_t>(128, g.buffer(static_cast<int>(g.attribute(s.node, 0))).alignment)
+            ? kiln::detail::buffer_alignment(g.buffer(static_cast<int>(g.attribute(s.node, 0))))
             : 64;
     const std::int64_t need = s.bytes + 64;
     std::vector<std::pair<std::int64_t, std::int64_t>> taken;

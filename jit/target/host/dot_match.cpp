@@ -347,6 +347,8 @@ private:
     if (g[view].code != op::view_index || g[g.operand(view, 0)].code != op::alloc)
       return no("an operand is a part of a local buffer");
     const int alloc = g.operand(view, 0), buffer = g.buffer_of(view);
+    for (int i = 0; i < static_cast<int>(g.buffers.size()); ++i)
+      if (i != buffer && g.storage_of(i) == g.storage_of(buffer)) return no("the ring shares its storage with other buffers");
     const int slots = g.buffer(buffer).slots;
     int number = -1, of = -1;
     if (!slot_of(view, slots, number)) return no("the slot that the dot reads is not index % slots");

@@ -428,7 +428,7 @@ address writer::view_address(int n, coordinates x) {
       break;
     case op::view_reshape: x = through_reshape(g.shape_of(s), g.shape_of(n), x); break;
     case op::view_index: {
-      const lanes i = index_value(g.operand(n, 1));
+      lanes i = index_value(g.operand(n, 1));
       if (g[s].kind != node_kind::buffers) {
         coordinates y;
         y.push_back(i);
@@ -436,17 +436,21 @@ address writer::view_address(int n, coordinates x) {
         x = y;
         break;
       }
-      const buffer_info& info = g.buffer(static_cast<int>(g.attribute(s, 0)));
-      const shape& whole = g.shapes[static_cast<std::size_t>(info.shape)];
-      const std::int64_t bytes = bytes_of(info.type, whole.elements()),
-                         align = std::max<std::int64_t>(128, info.alignment);
-      a.base = buffer_base(static_cast<int>(g.attribute(s, 0)));
-      a.offset = scaled(i, (bytes + align - 1) / align * align, i64);
-      std::int64_t stride = size;
-      for (int k = whole.rank - 1; k >= 0; --k) {
-        a.offset = sum(a.offset, scaled(x[static_cast<std::size_t>(k)], stride, i64), i64);
-        stride *= whole.extent[k];
+      const int buffer = static_cast<int>(g.attribute(s, 0));
+      const local_form form = local_form_of(g, buffer);
+      a.base = buffer_base(form.storage);
+      a.offset = number(form.slots.offset);
+      for (int j = form.slots.levels - 1; j >= 0; --j) { // the index in mixed radix, see slot_map
+        const slot_radix r = form.slots.radix[j];
+        const int level = i.deepest();
+        Value* index = scalar_of(i, i64);
+        Value* count = llvm::ConstantInt::get(i64, static_cast<std::uint64_t>(r.count));
+        Value* low = on(level, [&] { return b.CreateURem(index, count); });
+        i = of(on(level, [&] { return b.CreateUDiv(index, count); }), level, false);
+        a.offset = sum(a.offset, scaled(of(low, level, false), r.pitch, i64), i64);
       }
+      a.offset = sum(a.offset, scaled(i, form.slots.stride, i64), i64);
+      for (std::size_t k = x.size(); k-- > 0;) a.offset = sum(a.offset, scaled(x[k], form.stride[k], i64), i64);
       return a;
     }
     default: refuse(n, "is not a view");

@@ -290,9 +290,11 @@ private:
     switch (g[n].code) {
     case op::load: return {write::global, memory_root(g, g.operand(n, 0)), g.operand(n, 0)};
     case op::var_get: return {write::cell, g.operand(n, 0), -1};
-    default: return {write::local, g.buffer_of(g.operand(n, 0)), g.operand(n, 0)};
+    default: return {write::local, storage_of_view(g.operand(n, 0)), g.operand(n, 0)};
     }
   }
+  // Buffers that share storage are one object.
+  int storage_of_view(int view) const { return g.storage_of(g.buffer_of(view)); }
   bool may_touch(memory const& m, write const& w) const {
     if (m.where != w.where) return false;
     if (m.where != write::global) return m.object == w.object;
@@ -316,9 +318,9 @@ private:
     case op::atomic_cas:
       out.push_back({n, write::global, memory_root(g, g.operand(n, 0)), g[n].code == op::store ? g.operand(n, 0) : -1});
       break;
-    case op::local_store: out.push_back({n, write::local, g.buffer_of(g.operand(n, 0)), g.operand(n, 0)}); break;
-    case op::local_scatter: out.push_back({n, write::local, g.buffer_of(g.operand(n, 0)), -1}); break;
-    case op::async_load: out.push_back({n, write::local, g.buffer_of(g.operand(n, 1)), g.operand(n, 1)}); break;
+    case op::local_store: out.push_back({n, write::local, storage_of_view(g.operand(n, 0)), g.operand(n, 0)}); break;
+    case op::local_scatter: out.push_back({n, write::local, storage_of_view(g.operand(n, 0)), -1}); break;
+    case op::async_load: out.push_back({n, write::local, storage_of_view(g.operand(n, 1)), g.operand(n, 1)}); break;
     case op::var_set: out.push_back({n, write::cell, g.operand(n, 0), -1}); break;
     case op::var: out.push_back({n, write::cell, n, -1}); break;
     case op::dot:
@@ -669,11 +671,12 @@ private:
       const node& x = g[i];
       if (combine_[at(i)]) continue;
       if (x.code == op::alloc) {
-        const buffer_info& b = g.buffer(static_cast<int>(g.attribute(i, 0)));
-        const std::int64_t bytes = bytes_of(b.type, g.shapes[at(b.shape)].elements());
-        const std::int64_t align = std::max<std::int64_t>(128, b.alignment);
-        const std::int64_t stride = (bytes + align - 1) / align * align;
-        add_slice(i, 0, b.type, false, g.shapes[at(b.shape)].elements(), stride * b.slots + align);
+        const int number = static_cast<int>(g.attribute(i, 0));
+        if (g.storage_of(number) != number) continue; // lies in another's slice
+        const buffer_info& b = g.buffer(number);
+        const std::int64_t lanes = b.where == storage::tmem ? kiln::detail::tensor_lanes : 1;
+        add_slice(i, 0, b.type, false, g.shapes[at(b.shape)].elements(),
+                  kiln::detail::storage_bytes(g, number) * lanes + kiln::detail::buffer_alignment(b));
         continue;
       }
       if (x.code == op::var) {
@@ -784,7 +787,7 @@ private:
       }
     }
   }
-  void touch_buffer(int view, int step) { touch(g.buffers[at(g.buffer_of(view))].node, step); }
+  void touch_buffer(int view, int step) { touch(g.buffers[at(storage_of_view(view))].node, step); }
 
   graph_view const& g;
   int n_;

@@ -15,6 +15,7 @@
 // barrier (`k.sync`) stands between: partial overlap is a race on every target.
 #pragma once
 #include <kiln/graph/graph.hpp>
+#include <kiln/graph/local_layout.hpp>
 
 #include <cstdint>
 #include <vector>

@@ -73,21 +73,48 @@ view_value lowerer::view(int node) {
   if (code == op::view_index && g[from].code == op::alloc) {
     auto const buffer = static_cast<std::size_t>(g.attribute(from, 0));
     buffer_info const& info = g.buffers[buffer];
-    std::int64_t const align = std::max<std::int64_t>({128, bytes_of(info.type), info.alignment});
-    std::int64_t const size = bytes_of(info.type, s.elements()), slot = (size + align - 1) / align * align;
+    local_form const form = local_form_of(g, static_cast<int>(buffer));
     v.type = info.type;
     v.extents = s;
-    std::int64_t stride = 1;
-    for (int d = s.rank - 1; d >= 0; --d) v.stride[d] = stride, stride *= s.extent[d];
-    v.align = static_cast<int>(std::min<std::int64_t>(align, 1024));
+    for (int d = 0; d < s.rank; ++d) v.stride[d] = form.stride[d] / bytes_of(info.type);
+    v.align = static_cast<int>(std::min<std::int64_t>(kiln::detail::buffer_alignment(g.buffer(form.storage)), 1024));
+    v.align = std::min(v.align, power_in(form.slots.offset));
     v.offset = buffer_offset[buffer];
-    if (auto const at = static_arrays.find(static_cast<int>(buffer)); at != static_arrays.end()) v.pointer = at->second;
+    if (auto const at = static_arrays.find(form.storage); at != static_arrays.end())
+      v.pointer = form.slots.offset ? b.CreateInBoundsGEP(b.getInt8Ty(), at->second, i32(form.slots.offset)) : at->second;
     else v.pointer = arena(v.offset);
     int const index = g.operand(node, 1);
     if (!constant_of(facts, index))
       if (ring_slot r; ring_index(*this, index, r.symbol, r.offset, r.modulus))
         r.ring = static_cast<int>(buffer), v.slot = r;
-    index_by(*this, v, index, slot, info.slots);
+    if (form.slots.levels == 0) {
+      index_by(*this, v, index, form.slots.stride, info.slots);
+      return v;
+    }
+    if (auto const c = constant_of(facts, index); c && *c >= 0 && *c < info.slots) {
+      std::int64_t const at = form.slots.at(*c) - form.slots.offset;
+      v.offset += at;
+      v.pointer = b.CreateInBoundsGEP(b.getInt8Ty(), v.pointer, i32(at));
+      v.align = std::min(v.align, power_in(at));
+      return v;
+    }
+    // A runtime index in mixed radix, see slot_map.
+    Value *rest = b.CreateSExtOrTrunc(scalar(index), b.getInt32Ty()), *at = nullptr;
+    int groups = info.slots;
+    auto digit = [&](Value* i, int count, std::int64_t pitch) {
+      Value* x = b.CreateMul(i, i32(pitch));
+      at = at ? b.CreateAdd(at, x) : x;
+      v.align = std::min(v.align, power_in(pitch));
+      v.reach.push_back({count, pitch});
+    };
+    for (int j = form.slots.levels - 1; j >= 0; --j) {
+      slot_radix const r = form.slots.radix[j];
+      digit(b.CreateURem(rest, i32(r.count)), r.count, r.pitch);
+      rest = b.CreateUDiv(rest, i32(r.count));
+      groups /= r.count;
+    }
+    digit(rest, groups, form.slots.stride);
+    v.pointer = b.CreateInBoundsGEP(b.getInt8Ty(), v.pointer, at);
     return v;
   }
   v = view(from);

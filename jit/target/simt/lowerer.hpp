@@ -9,6 +9,7 @@
 #include "lower.hpp"
 
 #include <functional>
+#include <kiln/graph/local_layout.hpp>
 #include <kiln/layout/ownership.hpp>
 #include <llvm/IR/DIBuilder.h>
 #include <map>

@@ -306,9 +306,12 @@ void lowerer::place_buffers() {
     if (info.where == storage::tmem)
       fail(info.node, "kiln[R-CP05] local_alloc in tensor memory: " + std::string(target.name()) +
                           " lowering has none; use storage::smem");
-    std::int64_t const align = std::max<std::int64_t>({128, bytes_of(info.type), info.alignment});
-    std::int64_t const size = bytes_of(info.type, g.shapes[static_cast<std::size_t>(info.shape)].elements());
-    std::int64_t const stride = up(size, align), total = stride * (info.slots - 1) + size;
+    int const owner = g.storage_of(static_cast<int>(i));
+    if (owner != static_cast<int>(i)) { // its storage came before it
+      buffer_offset.push_back(buffer_offset[static_cast<std::size_t>(owner)] + info.place.offset);
+      continue;
+    }
+    std::int64_t const align = kiln::detail::buffer_alignment(info), total = kiln::detail::slots_end(g, info);
     bool const apart = info.placement == scope::shared_static;
     if (align > 1024 && !apart)
       fail(info.node, "kiln[R-BD08] .align = " + std::to_string(align) +

@@ -18,10 +18,10 @@ public:
       if (has(o, trait::closes)) open.pop_back();
       opener_[at(i)] = open.empty() ? -1 : open.back();
       if (has(o, trait::opens)) open.push_back(i);
-      // What fills a cell or buffer lives as long as something reads it.
+      // What fills a cell or buffer lives as long as something reads it, or reads other buffers in the same storage.
       if (o == op::var_set) set_[at(g.operand(i, 0))].push_back(i);
-      if (has(o, trait::writes_local)) written_[at(g.buffer_of(g.operand(i, 0)))].push_back(i);
-      if (o == op::async_load || o == op::async_load_bulk) written_[at(g.buffer_of(g.operand(i, 1)))].push_back(i);
+      if (has(o, trait::writes_local)) written_[at(g.storage_of(g.buffer_of(g.operand(i, 0))))].push_back(i);
+      if (o == op::async_load || o == op::async_load_bulk) written_[at(g.storage_of(g.buffer_of(g.operand(i, 1))))].push_back(i);
       if (o == op::async_commit || o == op::async_wait) groups_.push_back(i);
     }
   }
@@ -70,7 +70,7 @@ private:
     if (o == op::var)
       for (int x : set_[at(i)]) mark(x);
     if (o == op::alloc)
-      for (int x : written_[at(static_cast<int>(g_.attribute(i, 0)))]) mark(x);
+      for (int x : written_[at(g_.storage_of(static_cast<int>(g_.attribute(i, 0))))]) mark(x);
     if (o == op::async_load)
       for (int x : groups_) mark(x);
   }

@@ -1,0 +1,137 @@
+// Which parts of different buffers have bytes in common: what the hazard simulation needs where buffers share storage. It knows
+// atoms (see program.hpp); here an atom is a box of bytes, and two atoms are peers when a byte belongs to both.
+#pragma once
+#include <kiln/graph/local_layout.hpp>
+#include <kiln/validate/program.hpp>
+
+namespace kiln::detail {
+
+/// Bytes of an atom: `run` bytes at every point of a grid. Contiguous axes are part of the run.
+struct byte_box {
+  std::int64_t base = 0, run = 0;
+  int axes = 0; ///< outermost first
+  std::int64_t extent[max_rank]{}, stride[max_rank]{};
+
+  constexpr std::int64_t end() const {
+    std::int64_t e = base + run;
+    for (int d = 0; d < axes; ++d) e += (extent[d] - 1) * stride[d];
+    return e;
+  }
+  constexpr std::int64_t runs() const {
+    std::int64_t n = 1;
+    for (int d = 0; d < axes; ++d) n *= extent[d];
+    return n;
+  }
+  /// Whether a byte of [lo, hi) is in the box; looks only at indices whose bytes can be.
+  constexpr bool meets(std::int64_t lo, std::int64_t hi, int level = 0, std::int64_t at = 0) const {
+    if (level == 0) at = base;
+    if (level >= axes || level >= max_rank) return at < hi && at + run > lo;
+    std::int64_t inner = run;
+    for (int d = level + 1; d < axes; ++d) inner += (extent[d] - 1) * stride[d];
+    std::int64_t const before = lo - inner - at; // the last start whose bytes all lie below lo
+    std::int64_t first = before < 0 ? 0 : before / stride[level] + 1, last = hi - 1 - at;
+    if (last < 0) return false;
+    last /= stride[level];
+    if (last >= extent[level]) last = extent[level] - 1;
+    for (; first <= last; ++first)
+      if (meets(lo, hi, level + 1, at + first * stride[level])) return true;
+    return false;
+  }
+};
+
+constexpr bool overlap(byte_box const& a, byte_box const& b, int level = 0, std::int64_t at = 0) {
+  if (level == 0) at = a.base;
+  if (level >= a.axes || level >= max_rank) return b.meets(at, at + a.run);
+  for (std::int64_t i = 0; i < a.extent[level]; ++i)
+    if (overlap(a, b, level + 1, at + i * a.stride[level])) return true;
+  return false;
+}
+
+/// The bytes of atom k of buffer b, within its storage.
+constexpr byte_box bytes_of_atom(graph_view const& g, local_form const& f, atom_grid const& grid, int b, int k) {
+  int cell = (k - grid.first) % grid.per_slot;
+  byte_box r;
+  r.base = f.slots.at((k - grid.first) / grid.per_slot);
+  r.run = bytes_of(g.buffer(b).type);
+  std::int64_t start[max_rank]{};
+  for (int d = grid.rank - 1; d >= 0; --d) {
+    start[d] = static_cast<std::int64_t>(cell % grid.count[d]) * grid.size[d];
+    cell /= grid.count[d];
+    r.base += start[d] * f.stride[d];
+  }
+  for (int d = grid.rank - 1; d >= 0; --d) {
+    if (grid.size[d] == 1) continue;
+    if (r.axes == 0 && f.stride[d] <= r.run) {
+      r.run += (grid.size[d] - 1) * f.stride[d];
+      continue;
+    }
+    for (int j = r.axes; j > 0; --j) { // it goes in front
+      r.extent[j] = r.extent[j - 1];
+      r.stride[j] = r.stride[j - 1];
+    }
+    r.extent[0] = grid.size[d];
+    r.stride[0] = f.stride[d];
+    ++r.axes;
+  }
+  return r;
+}
+
+/// Peers of every atom. Empty where no two buffers share storage.
+struct atom_peers {
+  vec<std::int32_t> first; ///< of an atom: index into `atoms`; one more than there are atoms
+  vec<std::int32_t> atoms;
+  bool complete = true;    ///< false: too many to compare; kiln::check sees every byte
+  constexpr bool any() const { return !atoms.empty(); }
+};
+
+constexpr int buffer_of_atom(sim_program const& p, int k) {
+  int b = p.grids.size() - 1;
+  while (b > 0 && p.grids[b].first > k) --b;
+  return b;
+}
+
+constexpr void find_peers(graph_view const& g, sim_program const& p, atom_peers& out) {
+  int const buffers = static_cast<int>(g.buffers.size());
+  bool shares = false;
+  for (int b = 0; b < buffers; ++b) shares = shares || g.storage_of(b) != b;
+  if (!shares) return;
+  vec<bool> used;
+  for (int b = 0; b < buffers; ++b) used.add() = false;
+  for (int i = 0; i < p.code.size(); ++i)
+    if (sim_op const c = p.code[i].code; c == sim_op::read || c == sim_op::write || c == sim_op::async || c == sim_op::bulk_load || c == sim_op::bulk_store) used[p.boxes[p.code[i].a].buffer] = true;
+  // Boxes of the atoms that matter.
+  vec<byte_box> boxes;
+  for (int k = 0; k < p.atoms; ++k) boxes.add();
+  for (int b = 0; b < buffers; ++b) {
+    if (!used[b]) continue;
+    local_form const f = local_form_of(g, b);
+    for (int k = p.grids[b].first, n = p.grids[b].per_slot * g.buffer(b).slots; n > 0; --n, ++k) boxes[k] = bytes_of_atom(g, f, p.grids[b], b, k);
+  }
+  constexpr int most = 12000; // comparisons
+  int compared = 0;
+  for (int a = 0; a < buffers; ++a) {
+    atom_grid const& x = p.grids[a];
+    for (int k = x.first, n = x.per_slot * g.buffer(a).slots; n > 0; --n, ++k) {
+      out.first.add() = out.atoms.size();
+      if (!used[a]) continue;
+      for (int b = 0; b < buffers; ++b) {
+        if (b == a || !used[b] || g.storage_of(a) != g.storage_of(b)) continue;
+        atom_grid const& y = p.grids[b];
+        for (int j = y.first, m = y.per_slot * g.buffer(b).slots; m > 0; --m, ++j) {
+          byte_box const &s = boxes[k], &t = boxes[j];
+          if (++compared > most) {
+            out.complete = false;
+            continue;
+          }
+          if (s.base >= t.end() || t.base >= s.end()) continue;
+          bool const swap = s.runs() > t.runs();
+          compared += static_cast<int>(swap ? t.runs() : s.runs());
+          if (overlap(swap ? t : s, swap ? s : t)) out.atoms.add() = j;
+        }
+      }
+    }
+  }
+  out.first.add() = out.atoms.size();
+}
+
+} // namespace kiln::detail

@@ -1,0 +1,84 @@
+// Rules about where local buffers lie that need no simulation: that each lies inside its storage, and that tensor memory is large
+// enough and takes the shape. The recorder places buffers so that they hold; graphs from text need them.
+//
+// Rules: R-AL03 and R-AL14 storage of another kind, or storage that lies in storage itself; R-AL19 rows in tensor memory;
+// R-BD07 a buffer that leaves its storage; R-CP03 columns of tensor memory.
+#pragma once
+#include <kiln/graph/local_layout.hpp>
+
+namespace kiln {
+
+/// Columns of tensor memory on every target that has it.
+inline constexpr int tensor_memory_columns = 512;
+
+/// The first broken rule of a verified graph.
+constexpr diagnostic check_storage(graph_view const& g) {
+  diagnostic d;
+  auto at = [&](int node) {
+    d.node = node;
+    return detail::message(d);
+  };
+  std::int64_t columns = 0;
+  int const count = static_cast<int>(g.buffers.size());
+  for (int b = 0; b < count; ++b) {
+    buffer_info const& f = g.buffer(b);
+    if (f.where == storage::smem_cluster) {
+      auto m = at(f.node);
+      m << "kiln[R-AL01] ";
+      detail::put_buffer_name(m, g, b);
+      m << ": storage smem_cluster is another CTA's memory and cannot be allocated; use smem or tmem";
+      return d;
+    }
+    if (f.where == storage::tmem && detail::tensor_columns(f.type, g.shapes[static_cast<std::size_t>(f.shape)]) == 0) {
+      auto m = at(f.node);
+      m << "kiln[R-AL19] ";
+      detail::put_buffer_name(m, g, b);
+      m << ": a buffer in tensor memory has 64 or 128 rows before its last axis";
+      return d;
+    }
+    int const s = g.storage_of(b);
+    if (s == b) {
+      if (f.where == storage::tmem) columns += detail::storage_bytes(g, b) / 4;
+      continue;
+    }
+    buffer_info const& owner = g.buffer(s);
+    if (owner.where != f.where || g.storage_of(s) != s) {
+      auto m = at(f.node);
+      m << (owner.where != f.where ? "kiln[R-AL03] " : "kiln[R-AL14] ");
+      detail::put_buffer_name(m, g, b);
+      m << " lies in ";
+      detail::put_buffer_name(m, g, s);
+      m << (owner.where != f.where ? ", which is memory of another kind" : ", which itself lies in another buffer's storage");
+      return d;
+    }
+    std::int64_t const end = detail::slots_end(g, f), size = detail::storage_bytes(g, s);
+    if (end > size) {
+      auto m = at(f.node);
+      m << "kiln[R-BD07] ";
+      detail::put_buffer_name(m, g, b);
+      m << " ends at byte " << end << " of its storage ";
+      detail::put_buffer_name(m, g, s);
+      m << ", which has " << size;
+      return d;
+    }
+  }
+  if (columns > tensor_memory_columns) {
+    int last = 0;
+    for (int b = 0; b < count; ++b)
+      if (g.buffer(b).where == storage::tmem && detail::storage_bytes(g, b) > 0) last = b;
+    auto m = at(g.buffer(last).node);
+    m << "kiln[R-CP03] tensor memory " << columns << " columns > " << tensor_memory_columns << ": ";
+    bool first = true;
+    for (int b = 0; b < count; ++b) {
+      std::int64_t const bytes = g.buffer(b).where == storage::tmem ? detail::storage_bytes(g, b) : 0;
+      if (bytes == 0) continue;
+      m << (first ? "" : ", ");
+      detail::put_buffer_name(m, g, b);
+      m << " " << bytes / 4;
+      first = false;
+    }
+  }
+  return d;
+}
+
+} // namespace kiln

@@ -1,0 +1,246 @@
+// Kernels whose buffers share storage: offsets in the graph, values on interpreter and host, what simulation and checker say.
+#include "host_kernel.hpp"
+#include "interpret.hpp"
+
+#include <kiln/graph/hash.hpp>
+#include <kiln/graph/text.hpp>
+
+#include "src/graph/passes/dce.hpp"
+
+namespace {
+
+using namespace kiln;
+using namespace kiln_test;
+namespace ip = kiln::interpreter;
+
+std::uint64_t word(void const* p) { return reinterpret_cast<std::uintptr_t>(p); }
+
+graph parsed(std::string const& text) { return std::move(parse_graphs(text, "test.kg").at(0)); }
+
+/// Validates, runs under every completion policy and compiled for the host; all must give the same `out`, which is returned.
+template <class T>
+std::vector<T> run_everywhere(graph_view g, std::vector<T> const& in, std::size_t out_size, kiln::i32 n = 0) {
+  EXPECT_TRUE(validate(g).ok()) << validate(g).text;
+  std::vector<T> first;
+  for (auto policy : all_policies) {
+    guarded<T> x(in), y(out_size);
+    ip::report const r = ip::run(g, {1}, std::initializer_list<ip::host_argument>{x, y, kiln_test::val(n)}, {.policy = policy});
+    EXPECT_TRUE(r.clean()) << (r.clean() ? "" : r.diagnostics[0].text);
+    EXPECT_TRUE(y.intact());
+    std::vector<T> const result(y.data(), y.data() + out_size);
+    if (first.empty()) first = result;
+    EXPECT_TRUE(std::memcmp(first.data(), result.data(), out_size * sizeof(T)) == 0);
+  }
+  // The text form says the same.
+  graph const again = parsed(print(g));
+  EXPECT_EQ(to_string(semantic_hash(again)), to_string(semantic_hash(g)));
+  std::vector<T> host(out_size + 64);
+  host_kernel const f(again);
+  f.run({word(in.data()), word(host.data()), static_cast<std::uint64_t>(n)}, {1});
+  for (std::size_t i = 0; i < out_size; ++i) {
+    EXPECT_EQ(host[i], first[i]) << i;
+    if (!(host[i] == first[i])) break;
+  }
+  return first;
+}
+
+std::vector<f32> numbers(std::size_t n) {
+  std::vector<f32> v(n);
+  for (std::size_t i = 0; i < n; ++i) v[i] = static_cast<f32>(static_cast<int>(i * 37 % 101) - 50);
+  return v;
+}
+
+// Slots chosen at run time, with a group size: every slot of p is written through one formula and read through another.
+TEST(shared_storage, runtime_slots_of_a_grouped_buffer) {
+  auto g = record([](context& k, ptr<const f32> x, ptr<f32> y, kiln::val<i32> n) {
+    auto sp = k.storage_alias_spec({.name = "scratch"});
+    auto q = k.local_alloc<f32, 32, 16>(2, {.reuse = &sp, .name = "q"});
+    auto p = k.local_alloc<f32, 8, 16>(6, {.reuse = &sp, .name = "p"});
+    auto l = k.local_alloc<f32, 16>(2, {.reuse = &sp, .name = "l"});
+    sp.set_buffer_overlap(shared_group(q, distinct_group(subtile(p, 3), l)));
+    auto at = k.iota<0, 8, 16>() * 16 + k.iota<1, 8, 16>();
+    auto row = k.arange<16>();
+    for (auto i : k.range(0, 6)) k.local_store(p[i], load(x + i * 128 + at));
+    for (auto i : k.range(0, 2)) k.local_store(l[i], load(x + 768 + i * 16 + row));
+    for (int i = 0; i < 6; ++i) store(y + i * 128 + at, k.local_load(p[i]) + cast<f32>(n));
+    for (auto i : k.range(0, 2)) store(y + 768 + i * 16 + row, k.local_load(l[1 - i]));
+    // Then the storage is q's.
+    auto whole = k.iota<0, 32, 16>() * 16 + k.iota<1, 32, 16>();
+    for (auto i : k.range(0, 2)) k.local_store(q[i], load(x + i * 512 + whole));
+    store(y + 800 + whole, k.local_load(q[1]));
+  });
+  EXPECT_EQ(g.buffers[2].place.at(4), 2048 + 512);
+  EXPECT_EQ(g.buffers[3].place.at(1), 2048 + 1536);
+  EXPECT_EQ(place_local(g).total(), 4096);
+  auto const in = numbers(1024);
+  auto const out = run_everywhere(g, in, 800 + 512, 3);
+  for (std::size_t i = 0; i < 768; ++i) ASSERT_EQ(out[i], in[i] + 3) << i;
+  for (std::size_t i = 0; i < 32; ++i) ASSERT_EQ(out[768 + i], in[768 + (i + 16) % 32]) << i;
+  for (std::size_t i = 0; i < 512; ++i) ASSERT_EQ(out[800 + i], in[512 + i]) << i;
+}
+
+// Three levels of group sizes, and storage larger than needed.
+TEST(shared_storage, nested_group_sizes) {
+  auto g = record([](context& k, ptr<const f32> x, ptr<f32> y, kiln::val<i32> n) {
+    auto sp = k.storage_alias_spec({.buffer_size_bytes = 40960});
+    auto a = k.local_alloc<f32, 64>(24, {.reuse = &sp, .name = "a"});
+    auto b = k.local_alloc<f32, 128>(12, {.reuse = &sp, .name = "b"});
+    sp.set_buffer_overlap(reuse_group(reuse::distinct, {.group_size = 2}, reuse_group(reuse::shared, {.group_size = 3}, subtile(a, 2), b)));
+    for (auto i : k.range(0, 24)) k.local_store(a[i], load(x + i * 64 + k.arange<64>()) + cast<f32>(i));
+    for (auto i : k.range(0, 24)) store(y + i * 64 + k.arange<64>(), k.local_load(a[23 - i]));
+    for (auto i : k.range(0, 12)) k.local_store(b[i], load(x + i * 128 + k.arange<128>()));
+    for (auto i : k.range(0, 12)) store(y + 1536 + i * 128 + k.arange<128>(), k.local_load(b[(i + n) % 12]));
+  });
+  EXPECT_EQ(place_local(g).total(), 40960);
+  auto const in = numbers(1536);
+  auto const out = run_everywhere(g, in, 3072, 5);
+  for (std::size_t i = 0; i < 1536; ++i) ASSERT_EQ(out[i], in[(23 - i / 64) * 64 + i % 64] + static_cast<f32>(23 - i / 64)) << i;
+  for (std::size_t i = 0; i < 1536; ++i) ASSERT_EQ(out[1536 + i], in[(i / 128 + 5) % 12 * 128 + i % 128]) << i;
+}
+
+// Without a tree all start at the beginning; an allocation may lie over another one, and over what lies over it.
+TEST(shared_storage, no_tree_and_over_a_buffer) {
+  auto g = record([](context& k, ptr<const f32> x, ptr<f32> y, kiln::val<i32>) {
+    auto sp = k.storage_alias_spec({});
+    auto a = k.local_alloc<f32, 32>(2, {.reuse = &sp, .name = "a"});
+    auto b = k.local_alloc<f32, 96>(1, {.reuse = &sp, .name = "b"});
+    auto own = k.local_alloc<f32, 64>(1, {.name = "own"});
+    auto over = k.local_alloc<f32, 16>(2, {.reuse = &own, .name = "over"});
+    auto more = k.local_alloc<f32, 64>(1, {.reuse = &over, .name = "more"});
+    k.local_store(a[1], load(x + k.arange<32>()));
+    store(y + k.arange<32>(), k.local_load(a[1]));
+    k.local_store(b[0], load(x + k.arange<96>()));
+    k.local_store(own[0], load(x + 100 + k.arange<64>()));
+    store(y + 32 + k.arange<64>(), k.local_load(own[0]));
+    k.local_store(over[1], load(x + 200 + k.arange<16>()));
+    store(y + 96 + k.arange<16>(), k.local_load(over[1]));
+    k.local_store(more[0], load(x + 300 + k.arange<64>()));
+    store(y + 112 + k.arange<64>(), k.local_load(more[0]));
+  });
+  EXPECT_EQ(place_local(g).total(), 384 + 256);
+  EXPECT_EQ(graph_view(g).storage_of(5), 3); // what lies over a buffer that lies over another has the first one's storage
+  auto const in = numbers(400);
+  auto const out = run_everywhere(g, in, 176);
+  for (std::size_t i = 0; i < 32; ++i) ASSERT_EQ(out[i], in[i]);
+  for (std::size_t i = 0; i < 64; ++i) ASSERT_EQ(out[32 + i], in[100 + i]);
+  for (std::size_t i = 0; i < 16; ++i) ASSERT_EQ(out[96 + i], in[200 + i]);
+  for (std::size_t i = 0; i < 64; ++i) ASSERT_EQ(out[112 + i], in[300 + i]);
+}
+
+// A declared pun reads the other's bytes, on every target and after every pass.
+TEST(shared_storage, a_declared_pun_reads_the_bytes) {
+  auto g = record([](context& k, ptr<const i32> x, ptr<i32> y, kiln::val<i32>) {
+    auto sp = k.storage_alias_spec({.allow_pun = true, .name = "bits"});
+    auto f = k.local_alloc<f32, 64>(1, {.reuse = &sp, .name = "f"});
+    auto w = k.local_alloc<i32, 2, 32>(1, {.reuse = &sp, .name = "w"});
+    k.local_store(f[0], cast<f32>(load(x + k.arange<64>())));
+    store(y + k.iota<0, 2, 32>() * 32 + k.iota<1, 2, 32>(), k.local_load(w[0]));
+  });
+  std::vector<i32> in(64);
+  for (int i = 0; i < 64; ++i) in[static_cast<std::size_t>(i)] = i - 20;
+  auto const all = run_everywhere<i32>(g, in, 64);
+  for (std::size_t i = 0; i < 64; ++i) ASSERT_EQ(all[i], std::bit_cast<i32>(static_cast<f32>(in[i])));
+  graph const kept = remove_dead_code(g);
+  EXPECT_EQ(kept.buffers.size(), 3u);
+  auto const out = run_everywhere<i32>(kept, in, 64);
+  EXPECT_EQ(out[63], std::bit_cast<i32>(43.f));
+}
+
+// A ring whose storage becomes the epilogue's: copies in flight, then plain stores over their bytes.
+TEST(shared_storage, an_epilogue_over_the_ring) {
+  auto g = record([](context& k, ptr<const f32> x, ptr<f32> y, kiln::val<i32> n) {
+    auto sp = k.storage_alias_spec({.name = "scratch"});
+    auto ring = k.local_alloc<f32, 64>(3, {.reuse = &sp, .name = "ring"});
+    auto out = k.local_alloc<f32, 128>(1, {.reuse = &sp, .name = "out"});
+    auto sum = k.var(k.zeros<f32, 64>());
+    auto fetch = [&](auto i) {
+      k.when(i < n, [&] { k.async_load(x + i * 64 + k.arange<64>(), ring[i % 3]); });
+      k.async_load_commit_group();
+    };
+    fetch(k.let(0));
+    fetch(k.let(1));
+    for (auto i : k.range(0, n)) {
+      k.async_load_wait_group(1);
+      sum = sum + k.local_load(ring[i % 3]);
+      fetch(i + 2);
+    }
+    k.async_load_wait_group(0);
+    k.local_store(k.local_slice<64>(out[0], {0}), k.let(sum));
+    k.local_store(k.local_slice<64>(out[0], {64}), k.let(sum) * 2.f);
+    store(y + k.arange<128>(), k.local_load(out[0]));
+  });
+  auto const in = numbers(640);
+  auto const out = run_everywhere(g, in, 128, 7);
+  for (std::size_t i = 0; i < 64; ++i) {
+    f32 sum = 0;
+    for (std::size_t j = 0; j < 7; ++j) sum += in[j * 64 + i];
+    ASSERT_EQ(out[i], sum);
+    ASSERT_EQ(out[64 + i], 2 * sum);
+  }
+}
+
+// Column slices of one buffer beside another's rows: overlap is by bytes, not by hulls.
+TEST(shared_storage, columns_apart_do_not_conflict) {
+  auto make = [](auto offset) {
+    return record([](context& k, ptr<const f32> x, ptr<f32> y, kiln::val<i32>) {
+      constexpr int at = decltype(offset)::value;
+      auto sp = k.storage_alias_spec({});
+      auto a = k.local_alloc<f32, 8, 64>(1, {.reuse = &sp, .name = "a"});
+      auto b = k.local_alloc<f32, 8, 64>(1, {.reuse = &sp, .name = "b"});
+      auto c = k.iota<0, 8, 32>() * 32 + k.iota<1, 8, 32>();
+      k.local_store(k.local_slice<8, 32>(a[0], {0, 0}), load(x + c));
+      k.local_store(k.local_slice<8, 32>(b[0], {0, at}), load(x + 256 + c));
+      store(y + c, k.local_load(k.local_slice<8, 32>(a[0], {0, 0})));
+    });
+  };
+  auto const in = numbers(512);
+  auto const out = run_everywhere(make(std::integral_constant<int, 32>{}), in, 256);
+  for (std::size_t i = 0; i < 256; ++i) ASSERT_EQ(out[i], in[i]);
+  simulation const s = simulate(make(std::integral_constant<int, 0>{}));
+  EXPECT_NE(std::string(s.error.text).find("kiln[R-AL16] a part of a[0] (2048 B) is read"), std::string::npos) << s.error.text;
+}
+
+/// What the simulation and the checker say about a broken kernel.
+void expect_both(graph_view g, std::string const& rule, std::initializer_list<char const*> words, kiln::i32 n = 0) {
+  simulation const s = simulate(g);
+  ASSERT_FALSE(s.error.ok()) << rule;
+  EXPECT_EQ(std::string(s.error.text).find("kiln[" + rule + "] "), 0u) << s.error.text;
+  for (char const* w : words) EXPECT_NE(std::string(s.error.text).find(w), std::string::npos) << w << " in " << s.error.text;
+  for (auto policy : all_policies) {
+    guarded<f32> x(numbers(4096)), y(4096);
+    ip::report const r = ip::run(g, {1}, std::initializer_list<ip::host_argument>{x, y, kiln_test::val(n)}, {.policy = policy});
+    ASSERT_FALSE(r.clean());
+    EXPECT_TRUE(r.diagnostics[0].rule == rule || (rule == "R-AL17" && r.diagnostics[0].rule == std::string("R-HZ02"))) << r.diagnostics[0].text;
+  }
+}
+
+TEST(shared_storage, a_read_through_the_wrong_buffer) {
+  auto g = record([](context& k, ptr<const f32> x, ptr<f32> y, kiln::val<i32>) {
+    auto sp = k.storage_alias_spec({});
+    auto a = k.local_alloc<f32, 64>(2, {.reuse = &sp, .name = "a"});
+    auto b = k.local_alloc<f32, 32>(4, {.reuse = &sp, .name = "b"});
+    sp.set_buffer_overlap(shared_group(a, subtile(b, 2)));
+    k.local_store(a[1], load(x + k.arange<64>()));
+    k.local_store(b[1], load(x + k.arange<32>())); // another group: fine
+    store(y + k.arange<64>(), k.local_load(a[1]));
+    k.local_store(b[3], load(x + k.arange<32>()));
+    store(y + k.arange<64>(), k.local_load(a[1]));
+  });
+  expect_both(g, "R-AL16", {"a[1] (256 B) is read", "bytes 384..511", "b[3] (128 B)", ".allow_pun"});
+}
+
+TEST(shared_storage, a_store_over_a_copy_in_flight) {
+  auto g = record([](context& k, ptr<const f32> x, ptr<f32> y, kiln::val<i32>) {
+    auto sp = k.storage_alias_spec({});
+    auto a = k.local_alloc<f32, 64>(1, {.reuse = &sp, .name = "a"});
+    auto b = k.local_alloc<f32, 32>(1, {.reuse = &sp, .name = "b"});
+    k.async_load(x + k.arange<64>(), a[0]);
+    k.async_load_commit_group();
+    k.local_store(b[0], load(x + k.arange<32>()));
+    k.async_load_wait_group(0);
+    store(y + k.arange<32>(), k.local_load(b[0]));
+  });
+  expect_both(g, "R-AL17", {"b[0] (128 B): the local_store", "bytes 0..127 of a[0] (256 B)", "may be in flight"});
+}
+
+} // namespace
