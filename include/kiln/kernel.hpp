@@ -27,6 +27,7 @@
 #include <kiln/dsl/tasks.hpp>
 #include <kiln/bind.hpp>
 #include <kiln/dsl/context.hpp>
+#include <kiln/dsl/allocator.hpp>
 #include <kiln/validate/verify_tasks.hpp>
 #include <kiln/validate/verify.hpp>
 #include <kiln/validate/tasks.hpp>

@@ -11,6 +11,7 @@
 #include <kiln/dsl/local.hpp>
 #include <kiln/dsl/control.hpp>
 #include <kiln/dsl/context.hpp>
+#include <kiln/dsl/allocator.hpp>
 #include <kiln/validate/validate.hpp>
 #include <kiln/runtime/error.hpp>
 #include <kiln/runtime/grid.hpp>

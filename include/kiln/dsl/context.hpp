@@ -103,6 +103,7 @@ class context {
 public:
   constexpr explicit context(recorder& r) : r_(&r) {}
   context(context const&) = delete;
+  constexpr recorder* recorder_for_library() const { return r_; }
 
   // -- indices and constants ---------------------------------------------------------------------------------------------
 

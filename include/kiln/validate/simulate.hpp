@@ -436,7 +436,7 @@ private:
   }
   constexpr bool pun(instruction const& x, atom const& m) const {
     buffer_info const &f = g_.buffer(p_.boxes[x.a].buffer), &o = g_.buffer(p_.boxes[p_.code[m.lost].a].buffer);
-    return f.pun || f.role == buffer_role::window || o.role == buffer_role::window;
+    return f.pun || ((f.role == buffer_role::window || o.role == buffer_role::window) && f.phase == o.phase);
   }
   constexpr step shared_conflict(instruction const& x, int k, int j, int by, bool flying) {
     box const &b = p_.boxes[x.a], &o = p_.boxes[p_.code[by].a];

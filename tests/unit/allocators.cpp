@@ -1,0 +1,233 @@
+// Phase allocators as plain constants (offsets, sizes, barriers, what is refused) and inside kernels.
+#include "host_kernel.hpp"
+#include "interpret.hpp"
+
+#include <kiln/dsl/allocator.hpp>
+
+#include <array>
+
+namespace {
+
+using namespace kiln;
+using namespace kiln_test;
+namespace ip = kiln::interpreter;
+
+// {a, b} | {staging}: the longer phase decides.
+static_assert([] {
+  smem_allocation<> a{.name = "a", .size_bytes = 4096}, b{.name = "b", .size_bytes = 4096}, staging{.name = "staging", .size_bytes = 8192};
+  smem_allocator al;
+  al.add(a), al.add(b), al.add(staging);
+  al.add_alias_group({{&a, &b}, {&staging}});
+  al.compute_layout();
+  return al.ok() && a.offset == 0 && b.offset == 4096 && staging.offset == 0 && al.total_smem_bytes() == 8192;
+}());
+// A group behind a single; the group's alignment is its members' largest, and a phase keeps its own order.
+static_assert([] {
+  smem_allocation<> x{.name = "x", .size_bytes = 100}, a{.name = "a", .size_bytes = 1000}, b{.name = "b", .size_bytes = 64},
+      c{.name = "c", .size_bytes = 1500, .alignment = 256}, last{.name = "last", .size_bytes = 4, .alignment = 4};
+  smem_allocator al;
+  al.add(x), al.add(a), al.add(last), al.add(b), al.add(c); // `last` comes behind the group, which stands at a
+  al.add_alias_group({{&a, &b}, {&c}});
+  al.compute_layout();
+  return al.ok() && x.offset == 0 && a.offset == 256 && b.offset == 1280 && c.offset == 256 && last.offset == 1756 && al.total_smem_bytes() == 1760 && al.barrier_base() == 1760;
+}());
+// Reordering: alignment first, then size.
+static_assert([] {
+  smem_allocation<> a{.name = "a", .size_bytes = 4, .alignment = 4}, b{.name = "b", .size_bytes = 512, .alignment = 1024}, c{.name = "c", .size_bytes = 1000, .alignment = 1024}, d{.name = "d", .size_bytes = 8, .alignment = 4};
+  smem_allocator al;
+  al.add(a), al.add(b), al.add(c), al.add(d);
+  al.compute_layout({.reorder = true});
+  return c.offset == 0 && b.offset == 1024 && d.offset == 1536 && a.offset == 1544 && al.total_smem_bytes() == 1548;
+}());
+// Sizes from element types, sub-byte sums rounded up; extents give the count.
+static_assert([] {
+  smem_allocation<f16> a{.name = "a", .count = 100};
+  smem_allocation<f32, 4, 8> b{.name = "b"};
+  smem_allocation<f32> c{.name = "c", .size_bytes = 64, .count = 4}; // a larger size wins
+  smem_allocator al;
+  al.add(a), al.add(b), al.add(c);
+  al.compute_layout();
+  return b.count == 32 && b.offset == 256 && c.offset == 384 && al.total_smem_bytes() == 448;
+}());
+
+// Barriers: 16 bytes a stage alone, (members + 1) * 8 a stage in a group.
+struct staged {
+  smem_allocation<f16, 64> data{.name = "data"};
+  pipeline_config p;
+  pipeline_group* g = nullptr;
+  constexpr std::array<allocation_ref, 1> smem_requirements() { return {{&data}}; }
+  constexpr pipeline_config& pipeline() { return p; }
+  constexpr pipeline_group* group() { return g; }
+};
+static_assert([] {
+  staged a{.p = {.num_stages = 4}}, b{.p = {.num_stages = 4}}, c{.p = {.num_stages = 2}};
+  smem_allocator al;
+  al.add_resource(a), al.add_resource(b), al.add_resource(c);
+  al.compute_layout();
+  return al.ok() && al.barrier_smem_bytes() == 160 && al.total_smem_bytes() == 384 && al.arena_bytes() == 544;
+}());
+static_assert([] {
+  pipeline_group both{.name = "both"};
+  staged a{.p = {.num_stages = 4}, .g = &both}, b{.p = {.num_stages = 4}, .g = &both}, c{.p = {.num_stages = 2}};
+  both.add(a.p, "a"), both.add(b.p, "b");
+  smem_allocator al;
+  al.add_resource(a), al.add_resource(b), al.add_resource(c);
+  al.add_pipeline_group(both);
+  al.compute_layout();
+  bool const merged = both.full(0, 3) == 24 && both.full(1, 0) == 32 && both.empty(0, 0) == 64 && both.empty(1, 0) == 64;
+  both.kind = pipeline_group::form::fused_merge;
+  return al.ok() && merged && both.barrier_bytes() == 64 && both.full(1, 0) == 0 && both.empty(1, 2) == 48;
+}());
+constexpr std::int64_t grouped_bytes(pipeline_group::form f) {
+  pipeline_group both{.name = "both", .kind = f};
+  pipeline_config a{.num_stages = 4}, b{.num_stages = 4};
+  both.add(a, "a"), both.add(b, "b");
+  return both.barrier_bytes();
+}
+static_assert(grouped_bytes(pipeline_group::form::merge) == 96 && grouped_bytes(pipeline_group::form::fork) == 96 && grouped_bytes(pipeline_group::form::fused_merge) == 64);
+static_assert([] { // a fork shares the full side
+  pipeline_group g{.name = "g", .kind = pipeline_group::form::fork};
+  pipeline_config a{.num_stages = 2}, b{.num_stages = 2};
+  g.add(a, "a"), g.add(b, "b");
+  return g.full(1, 1) == 8 && g.empty(0, 0) == 16 && g.empty(1, 1) == 40;
+}());
+
+// What is refused, as data.
+template <class F>
+constexpr diagnostic verdict_of(F f) {
+  smem_allocator al;
+  f(al);
+  return al.verdict();
+}
+constexpr diagnostic unregistered = verdict_of([](smem_allocator& al) {
+  pipeline_group both{.name = "both"};
+  staged a{.p = {.num_stages = 4}, .g = &both};
+  al.add_resource(a);
+  al.compute_layout();
+});
+static_assert(unregistered.view().starts_with("kiln[R-PA09] a resource belongs to pipeline group both"));
+constexpr diagnostic consumers = verdict_of([](smem_allocator& al) {
+  pipeline_group g{.name = "ab"};
+  pipeline_config a{.kind = pipe::tma_mma, .num_stages = 2}, b{.kind = pipe::tma_async, .num_stages = 2};
+  g.add(a, "a"), g.add(b, "b");
+  al.add_pipeline_group(g);
+});
+static_assert(consumers.view() == "kiln[R-PA08] pipeline group ab: member b has another kind of consumer than member a");
+constexpr diagnostic threads = verdict_of([](smem_allocator& al) {
+  pipeline_group g{.name = "ab"};
+  pipeline_config a{.num_stages = 2, .consumer_threads = 128}, b{.num_stages = 2, .consumer_threads = 256};
+  g.add(a, "a"), g.add(b, "b");
+  al.add_pipeline_group(g);
+});
+static_assert(threads.view() == "kiln[R-PA08] pipeline group ab: member b has 256 consumer threads, member a 128");
+static_assert(verdict_of([](smem_allocator& al) { al.add_alias_group({}); }).view() == "kiln[R-PA11] alias group 0 has no phases");
+static_assert(verdict_of([](smem_allocator& al) { (void)al.total_smem_bytes(); }).view() == "kiln[R-PA04] total_smem_bytes before compute_layout");
+static_assert(verdict_of([](smem_allocator& al) { al.assign_barrier_ptrs(); }).view() == "kiln[R-PA10] assign_barrier_ptrs before allocate");
+static_assert(verdict_of([](smem_allocator& al) {
+                smem_allocation<u32, 1> slot{.name = "base", .alignment = 4}, second{.name = "second"};
+                al.add_tmem_ptr(slot);
+                al.add_tmem_ptr(second);
+              }).view().starts_with("kiln[R-PA02] second: the allocator has a slot"));
+static_assert(verdict_of([](smem_allocator& al) {
+                smem_allocation<u16, 1> slot{.name = "base"};
+                al.add_tmem_ptr(slot);
+              }).view().starts_with("kiln[R-PA11] base: the slot"));
+
+// Tensor memory: columns, no alignment, and what the hardware allocates.
+static_assert([] {
+  tmem_allocation a{.name = "a", .num_columns = 100}, b{.name = "b", .num_columns = 30}, c{.name = "c", .num_columns = 60};
+  tmem_allocator al;
+  al.add(a), al.add(b), al.add(c);
+  al.add_alias_group({{&b}, {&c}});
+  al.compute_layout();
+  return al.ok() && b.offset == 100 && c.offset == 100 && al.total_tmem_columns() == 160 && al.hw_columns() == 256;
+}());
+static_assert([] {
+  tmem_allocation a{.name = "a", .num_columns = 8};
+  tmem_allocator al;
+  al.add(a);
+  al.compute_layout();
+  return al.hw_columns() == 32;
+}());
+static_assert([] {
+  tmem_allocation a{.name = "a", .num_columns = 300}, b{.name = "b", .num_columns = 300};
+  tmem_allocator al;
+  al.add(a), al.add(b);
+  al.compute_layout();
+  return al.message() == "kiln[R-CP03] tensor memory 600 columns > 512";
+}());
+
+// -- in kernels ----------------------------------------------------------------------------------------------------------------
+
+std::uint64_t word(void const* p) { return reinterpret_cast<std::uintptr_t>(p); }
+
+auto phases = [](context& k, ptr<const f32> x, ptr<f32> y) {
+  smem_allocation<f32, 8, 16> a{.name = "a"}, b{.name = "b"};
+  smem_allocation<f32, 256> out{.name = "out"};
+  smem_allocation<f32> tail{.name = "tail", .count = 16};
+  smem_allocator al(k);
+  al.add(a), al.add(b), al.add(out), al.add(tail);
+  al.add_alias_group({{&a, &b}, {&out}});
+  al.compute_layout();
+  al.allocate(k);
+  auto at = k.iota<0, 8, 16>() * 16 + k.iota<1, 8, 16>();
+  auto line = k.arange<256>();
+  for (auto i : k.range(0, 3)) { // phases come back
+    k.local_store(al.get(k, a), load(x + i * 256 + at));
+    k.local_store(al.get(k, b), load(x + i * 256 + 128 + at));
+    k.local_store(al.get<16>(k, tail), load(x + i + k.arange<16>()));
+    auto sum = k.local_load(al.get(k, a)) + k.local_load(al.get(k, b));
+    k.local_store(al.get(k, out), cast<f32>(line) + cast<f32>(i));
+    store(y + i * 640 + line, k.local_load(al.get(k, out)));
+    store(y + i * 640 + 256 + at, sum);
+    store(y + i * 640 + 384 + k.arange<16>(), k.local_load(al.get<16>(k, tail)));
+    store(y + i * 640 + 512 + at, cast<f32>(k.local_load(al.get_as_type<i32, 8, 16>(k, out)) & 1));
+  }
+};
+
+TEST(allocators, phases_take_turns) {
+  graph const g = record(phases);
+  ASSERT_TRUE(validate(g).ok()) << validate(g).text;
+  EXPECT_EQ(place_local(g).total(), 1152);
+  std::vector<f32> in(800);
+  for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<f32>(i * 3 % 71);
+  std::vector<f32> host(2000);
+  host_kernel const f(g);
+  f.run({word(in.data()), word(host.data())}, {1});
+  for (auto policy : all_policies) {
+    guarded<f32> x(in), y(1920);
+    ip::report const r = ip::run(g, {1}, std::initializer_list<ip::host_argument>{x, y}, {.policy = policy});
+    EXPECT_TRUE(r.clean()) << (r.clean() ? "" : r.diagnostics[0].text);
+    for (std::size_t i = 0; i < 3; ++i) {
+      for (std::size_t c = 0; c < 256; ++c) ASSERT_EQ(y[i * 640 + c], static_cast<f32>(c + i));
+      for (std::size_t c = 0; c < 128; ++c) ASSERT_EQ(y[i * 640 + 256 + c], in[i * 256 + c] + in[i * 256 + 128 + c]);
+      for (std::size_t c = 0; c < 16; ++c) ASSERT_EQ(y[i * 640 + 384 + c], in[i + c]);
+      for (std::size_t c = 0; c < 128; ++c) ASSERT_EQ(y[i * 640 + 512 + c], static_cast<f32>(std::bit_cast<i32>(static_cast<f32>(c + i)) & 1));
+      for (std::size_t c = 0; c < 640; ++c) {
+        if (c == 400) c = 512; // nothing is stored between
+        ASSERT_EQ(host[i * 640 + c], y[i * 640 + c]) << i << ", " << c;
+      }
+    }
+  }
+}
+
+TEST(allocators, a_mixed_up_phase_is_found_at_run_time_too) {
+  auto g = record([](context& k, ptr<const f32> x, ptr<f32> y) {
+    smem_allocation<f32, 64> a{.name = "a"}, b{.name = "b"};
+    smem_allocator al(k);
+    al.add(a), al.add(b);
+    al.add_alias_group({{&a}, {&b}});
+    al.compute_layout();
+    al.allocate(k);
+    k.local_store(al.get(k, a), load(x + k.arange<64>()));
+    k.local_store(al.get(k, b), load(x + k.arange<64>()));
+    store(y + k.arange<64>(), k.local_load(al.get(k, a)));
+  });
+  EXPECT_TRUE(validate(g).view().starts_with("kiln[R-PA07] a (256 B) is read")) << validate(g).text;
+  guarded<f32> x(64), y(64);
+  ip::report const r = ip::run(g, {1}, std::initializer_list<ip::host_argument>{x, y}, {});
+  ASSERT_FALSE(r.clean());
+  EXPECT_EQ(r.diagnostics[0].rule, std::string("R-PA07"));
+}
+
+} // namespace
