@@ -77,8 +77,8 @@ void local_access::note_read(i32 offset) {
 }
 
 bool local_access::may_read_of(int writer) const {
-  graph_view const& g = agent_.graph;
-  return g.buffer(buffer_).pun || g.buffer(buffer_).role == buffer_role::window || g.buffer(writer).role == buffer_role::window;
+  buffer_info const &f = agent_.graph.buffer(buffer_), &o = agent_.graph.buffer(writer);
+  return f.pun || ((f.role == buffer_role::window || o.role == buffer_role::window) && f.phase == o.phase);
 }
 
 char const* local_access::rule_of_sharing(bool race) const {
