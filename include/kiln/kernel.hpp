@@ -28,6 +28,7 @@
 #include <kiln/bind.hpp>
 #include <kiln/dsl/context.hpp>
 #include <kiln/dsl/allocator.hpp>
+#include <kiln/dsl/pool.hpp>
 #include <kiln/validate/verify_tasks.hpp>
 #include <kiln/validate/verify.hpp>
 #include <kiln/validate/tasks.hpp>
@@ -117,6 +118,7 @@ constexpr void record_into(recorder& r, attributes const& attrs) {
   context k(r);
   L f{};
   signature<decltype(&L::operator())>::run(f, k, r);
+  k.finish();
 }
 
 /// A line of the user's source.

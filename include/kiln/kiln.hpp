@@ -12,6 +12,7 @@
 #include <kiln/dsl/control.hpp>
 #include <kiln/dsl/context.hpp>
 #include <kiln/dsl/allocator.hpp>
+#include <kiln/dsl/pool.hpp>
 #include <kiln/validate/validate.hpp>
 #include <kiln/runtime/error.hpp>
 #include <kiln/runtime/grid.hpp>

@@ -365,3 +365,34 @@ inline constexpr auto tensor_columns = kernel<"tensor_columns">([](context& k) {
 });
 void use_tensor_columns() { tensor_columns.check(); }
 #endif
+
+// case: tensor_slice
+// expect-error: kiln[R-BD04] X: tensor memory can only be sliced in columns, at constant offsets of whole 4-byte columns (row offset 64)
+#if defined(TWIN) || defined(CASE_tensor_slice)
+inline constexpr auto tensor_slice = kernel<"tensor_slice">([](context& k) {
+  auto x = k.local_alloc<f32, 128, 32>(1, {.storage = storage::tmem, .name = "X"});
+#ifdef TWIN
+  auto v = k.local_slice<128, 16>(x[0], {0, 16});
+  k.local_store(v, k.zeros<f32, 128, 16>());
+#else
+  auto v = k.local_slice<64, 32>(x[0], {64, 0}); // expect-line
+  k.local_store(v, k.zeros<f32, 64, 32>());
+#endif
+});
+void use_tensor_slice() { tensor_slice.check(); }
+#endif
+
+// case: tensor_gather
+// expect-error: kiln[R-BD04] X: local_gather does not reach tensor memory; local_load it first
+#if defined(TWIN) || defined(CASE_tensor_gather)
+inline constexpr auto tensor_gather = kernel<"tensor_gather">([](context& k, ptr<f32> p) {
+  auto x = k.local_alloc<f32, 128, 32>(1, {.storage = storage::tmem, .name = "X"});
+  k.local_store(x[0], k.zeros<f32, 128, 32>());
+#ifdef TWIN
+  store(p, reduce<max>(gather<0>(k.local_load(x[0]), k.iota<1, 128, 32>())));
+#else
+  store(p, reduce<max>(k.local_gather(x[0], k.iota<1, 128, 32>()))); // expect-line
+#endif
+});
+void use_tensor_gather() { tensor_gather.check(); }
+#endif

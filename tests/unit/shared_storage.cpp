@@ -179,6 +179,44 @@ TEST(shared_storage, an_epilogue_over_the_ring) {
   }
 }
 
+// Attention's scratch in tensor memory: rows are lanes, slots count columns; p in column slices over the scores.
+TEST(shared_storage, tensor_memory) {
+  auto g = record([](context& k, ptr<const f32> x, ptr<f32> y, kiln::val<i32> n) {
+    auto sp = k.storage_alias_spec({.storage = storage::tmem, .name = "qk_alias"});
+    auto qk = k.local_alloc<f32, 128, 32>(2, {.storage = storage::tmem, .reuse = &sp, .name = "qk"});
+    auto p = k.local_alloc<f16, 128, 16>(4, {.storage = storage::tmem, .reuse = &sp, .name = "p"});
+    auto l = k.local_alloc<f32, 128, 1>(2, {.storage = storage::tmem, .reuse = &sp, .name = "l"});
+    auto acc = k.local_alloc<f32, 2, 64, 8>(1, {.storage = storage::tmem, .name = "acc"});
+    sp.set_buffer_overlap(shared_group(qk, distinct_group(subtile(p, 2), l)));
+    auto at = k.iota<0, 128, 32>() * 32 + k.iota<1, 128, 32>();
+    for (auto i : k.range(0, 2)) k.local_store(qk[i], load(x + i * 4096 + at));
+    store(y + at, k.local_load(qk[1 - n]) + k.local_load(qk[n]));
+    auto part = k.iota<0, 128, 16>() * 16 + k.iota<1, 128, 16>();
+    auto row = k.iota<0, 128, 1>();
+    for (auto i : k.range(0, 4)) k.local_store(p[i], cast<f16>(load(x + i * 2048 + part)));
+    for (auto i : k.range(0, 2)) k.local_store(l[i], load(x + i * 128 + row));
+    for (int i = 0; i < 4; ++i) store(y + 4096 + i * 2048 + part, cast<f32>(k.local_load(p[i])));
+    for (auto i : k.range(0, 2)) store(y + 12288 + i * 128 + row, k.local_load(l[i]));
+    auto lead = k.iota<0, 2, 64, 8>() * 512 + k.iota<1, 2, 64, 8>() * 8 + k.iota<2, 2, 64, 8>();
+    k.local_store(acc[0], load(x + lead));
+    auto half = k.iota<0, 2, 64, 4>() * 512 + k.iota<1, 2, 64, 4>() * 8 + k.iota<2, 2, 64, 4>();
+    store(y + 12544 + half, k.local_load(k.subslice<4>(acc[0], 4)));
+  });
+  EXPECT_EQ(g.buffers[1].place.at(1), 32);
+  EXPECT_EQ(g.buffers[2].place.at(1), 8);
+  EXPECT_EQ(g.buffers[2].place.at(3), 40);
+  EXPECT_EQ(g.buffers[3].place.at(1), 48);
+  EXPECT_EQ(g.shapes[static_cast<std::size_t>(g.buffers[0].shape)].extent[1], 64); // columns of the spec
+  EXPECT_EQ(place_local(g).total(), 0);
+  auto const in = numbers(8192);
+  auto const out = run_everywhere(g, in, 12544 + 1024, 1);
+  for (std::size_t i = 0; i < 4096; ++i) ASSERT_EQ(out[i], in[i] + in[4096 + i]) << i;
+  for (std::size_t i = 0; i < 8192; ++i) ASSERT_EQ(out[4096 + i], in[i]) << i;
+  for (std::size_t i = 0; i < 256; ++i) ASSERT_EQ(out[12288 + i], in[i]) << i;
+  for (std::size_t i = 0; i < 1024; i += 8)
+    for (std::size_t j = i; j < i + 4; ++j) ASSERT_EQ(out[12544 + j], in[j + 4]) << j;
+}
+
 // Column slices of one buffer beside another's rows: overlap is by bytes, not by hulls.
 TEST(shared_storage, columns_apart_do_not_conflict) {
   auto make = [](auto offset) {

@@ -24,6 +24,36 @@ struct local_load_options {
   token wait{};         ///< makes the load depend on this wait
   bool relaxed = false; ///< promises that a preceding wait already orders the load
 };
+struct smem_pool_options {
+  char const* name = nullptr;
+};
+class smem_pool_handle; // dsl/pool.hpp
+namespace detail {
+/// A pool while it is recorded.
+struct pool_state {
+  std::int32_t buffer = -1; ///< its storage
+  std::int64_t cursor = 0, high = 0;
+  bool committed = false;
+};
+/// A view of any element type, as an option.
+struct view_ref {
+  int node = -1;
+  constexpr view_ref() = default;
+  template <class T, int... D>
+  constexpr view_ref(view<T, D...> const& v) : node(v.node_) {}
+};
+constexpr std::int64_t count_of(extents const& e) {
+  std::int64_t n = 1;
+  for (int d = 0; d < e.rank; ++d) n *= e.extent[d];
+  return n;
+}
+} // namespace detail
+struct decl_buffer_options {
+  detail::view_ref data{};      ///< where it starts: a view whose place is constant
+  std::int64_t elem_offset = 0; ///< from there, in elements of the new type; or
+  std::int64_t byte_offset = 0; ///< in bytes
+  char const* name = nullptr;
+};
 template <int Axis = 0>
 inline constexpr int axis = Axis;
 struct local_gather_options {
@@ -142,7 +172,7 @@ public:
     if constexpr (((D >= 1) && ...)) return tile<T, D...>{r_, r_->push(op::constant, detail::type_of<tile<T, D...>>(*r_), {}, {0}, at)};
   }
   /// Binds a value: a C++ number becomes an i32 (f32) scalar, a var is read, a value is itself.
-  template <operand X>
+  template <int = 0, operand X> // so that let<i32>(3) means the other one
   constexpr auto let(X const& x, site at = {}) {
     if constexpr (std::same_as<X, bool>)
       return detail::scalar_constant<bool>(*r_, x, at);
@@ -159,6 +189,21 @@ public:
       return detail::scalar_constant<T>(*r_, detail::literal_bits<T>(x), at);
     else
       return cast<T>(x, at);
+  }
+  /// One mutable element: `k.var` under the name that it has elsewhere. Without a value it starts as 0.
+  template <element T>
+  constexpr kiln::var<val<T>> alloc_var(site at = {}) {
+    return var(zeros<T>(at), at);
+  }
+  template <element T, operand X>
+  constexpr kiln::var<val<T>> alloc_var(X const& x, site at = {}) {
+    return var(let<T>(x, at), at);
+  }
+  /// A mutable tile in registers, spread over the CTA's threads by a layout that its uses decide. It starts as 0.
+  template <element T, int... D>
+  constexpr kiln::var<tile<T, D...>> alloc_fragment(site at = {}) {
+    static_assert(sizeof...(D) >= 1, "kiln[T-02] a fragment has extents; alloc_var is one element");
+    return var(zeros<T, D...>(at), at);
   }
   /// A mutable cell that starts as `x`: a value, a pointer or a token.
   template <class X>
@@ -286,6 +331,20 @@ public:
     return view<T, D...>{r_, r_->push(op::view_index, {dtype_of<T>, node_kind::view, r_->nodes[b].shape}, {b, zero}, {}, at)};
   }
 
+  /// Shared memory from a cursor: `pool.alloc<T, D...>()`, `pool.move_base_to(n)`, and `pool.commit()` at the end (dsl/pool.hpp).
+  /// Errors: R-CP06 a second one; R-PA12 never committed.
+  constexpr smem_pool_handle smem_pool(smem_pool_options o = {}, site at = {});
+  /// Another view of bytes that exist: `D...` elements of T from `.data` on, row-major. Allocates nothing; reads and writes through
+  /// both are meant. Errors: R-BD07 leaves its storage, R-BD08 not aligned, or `.data` at a runtime place.
+  template <element T, int... D>
+  constexpr auto decl_buffer(decl_buffer_options o, site at = {});
+  /// The same bytes as another element type, and shape. Not a conversion. Of a slot `b[i]` with any index, or of a part at a
+  /// constant place. Errors: R-BD08 another number of bytes.
+  template <element U, int... E, class T, int... D>
+  constexpr auto local_reinterpret(view<T, D...> const& v, site at = {});
+  /// Checks what only the end of a kernel shows.
+  constexpr void finish();
+
   template <class T, int... D>
   constexpr view<T, D...> local_view(bufs<T, D...> const& b, detail::located_index i) {
     return b[i];
@@ -317,6 +376,24 @@ public:
     r_->add_operand(v.node_);
     for (std::int32_t o : offsets) r_->add_operand(o);
     return view<T, E...>{r_, n};
+  }
+  /// `Size` columns of a view, from a constant offset on: what tensor memory can be cut into. Errors: R-BD02, R-BD04.
+  template <int Size, class T, int... D>
+  constexpr auto subslice(view<T, D...> const& v, int offset, site at = {}) {
+    static_assert(sizeof...(D) >= 1 && Size >= 1, "kiln[R-BD02] subslice needs a size of at least 1");
+    constexpr detail::extents e = [] {
+      detail::extents x = detail::extents_of<D...>;
+      x.extent[x.rank - 1] = Size;
+      return x;
+    }();
+    static_assert(Size <= detail::extents_of<D...>.extent[sizeof...(D) - 1], "kiln[R-BD02] subslice: more columns than the view has");
+    using R = typename detail::view_from<T, e>::type;
+    int const zero = r_->push(op::constant, {dtype::i32, node_kind::value, 0}, {}, {0}, at);
+    int const start = r_->push(op::constant, {dtype::i32, node_kind::value, 0}, {}, {offset}, at);
+    int n = r_->begin_node(op::view_slice, detail::type_of<R>(*r_, node_kind::view), at);
+    r_->add_operand(v.node_);
+    for (std::size_t i = 0; i < sizeof...(D); ++i) r_->add_operand(i + 1 < sizeof...(D) ? zero : start);
+    return R{r_, n};
   }
   /// The same elements in row-major order as another shape.
   template <int... E, class T, int... D>
@@ -748,6 +825,9 @@ private:
   }
 
   recorder* r_;
+  static constexpr int most_pools = 4;
+  detail::pool_state pools_[most_pools]{};
+  int pools_used_ = 0;
 };
 
 /// Tile number -> start. Worked example, 3 x 4 tiles, group 2: numbers 0 1 2 3.. walk (0,0) (1,0) (0,1) (1,1) (0,2) ..

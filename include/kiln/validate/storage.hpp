@@ -11,6 +11,47 @@ namespace kiln {
 /// Columns of tensor memory on every target that has it.
 inline constexpr int tensor_memory_columns = 512;
 
+namespace detail {
+
+/// Tensor memory is reached by whole rows: of a buffer in it, a slot can be taken, and columns at constant offsets.
+constexpr diagnostic check_tensor_views(graph_view const& g) {
+  diagnostic d;
+  for (int i = 0; i < g.size(); ++i) {
+    op const o = g[i].code;
+    int const v = o == op::async_load || o == op::async_load_bulk ? 1 : 0; // the operand that is a view
+    int const from = g.operand(i, v);
+    if (from < 0 || g[from].kind != node_kind::view || g.buffer(g.buffer_of(from)).where != storage::tmem) continue;
+    bool refused = o != op::local_load && o != op::local_store && o != op::view_slice;
+    std::int64_t rows = -1;
+    if (o == op::view_slice) {
+      shape const &s = g.shape_of(from), &e = g.shape_of(i);
+      for (int axis = 0; axis < s.rank; ++axis) {
+        int const offset = g.operand(i, axis + 1);
+        bool const constant = g[offset].code == op::constant;
+        if (e.extent[axis] == s.extent[axis] && constant && g.attribute(offset, 0) == 0) continue;
+        std::int64_t const bits = constant ? g.attribute(offset, 0) * bits_of(g[i].type) : 1;
+        if (axis == s.rank - 1 && bits % 32 == 0) continue;
+        refused = true;
+        rows = axis == s.rank - 2 && constant ? g.attribute(offset, 0) : -1;
+      }
+    }
+    if (!refused) continue;
+    d.node = i;
+    message m(d);
+    m << "kiln[R-BD04] ";
+    put_buffer_name(m, g, g.buffer_of(from));
+    if (o == op::view_slice)
+      m << ": tensor memory can only be sliced in columns, at constant offsets of whole 4-byte columns";
+    else
+      m << ": " << name_of(o) << " does not reach tensor memory; local_load it first";
+    if (rows >= 0) m << " (row offset " << rows << ")";
+    return d;
+  }
+  return d;
+}
+
+} // namespace detail
+
 /// The first broken rule of a verified graph.
 constexpr diagnostic check_storage(graph_view const& g) {
   diagnostic d;
@@ -62,6 +103,8 @@ constexpr diagnostic check_storage(graph_view const& g) {
       return d;
     }
   }
+  if (columns > 0)
+    if (diagnostic const t = detail::check_tensor_views(g); !t.ok()) return t;
   if (columns > tensor_memory_columns) {
     int last = 0;
     for (int b = 0; b < count; ++b)

@@ -1,0 +1,262 @@
+// Pools and views by address: memory handed out by a cursor that can be set back, and buffers declared over bytes that something
+// else owns.
+//
+//   auto pool = k.smem_pool({.name = "pool"});
+//   auto a = pool.alloc<f16, 64, 64>({.align = 1024, .name = "a"});
+//   pool.move_base_to(0);                              // what follows lies over a
+//   auto b = pool.alloc<f32, 64>({.name = "b"});
+//   pool.commit();                                     // once, after all allocations
+#pragma once
+#include <kiln/dsl/allocator.hpp>
+
+namespace kiln {
+
+struct pool_alloc_options {
+  int align = 0; ///< bytes, a power of two; 0: the element's size
+  char const* name = nullptr;
+};
+struct pool_move_options {
+  bool gap = false; ///< the cursor may leave a hole above everything that was handed out
+};
+struct pool_commit_options {
+  std::int64_t size = 0; ///< at least what was handed out; 0: just that
+};
+
+namespace detail {
+
+/// Where a view starts: a constant number of bytes into the storage of a buffer.
+struct static_place {
+  bool known = false;
+  int buffer = -1;         ///< that the view is a part of
+  std::int64_t offset = 0; ///< in its storage
+};
+constexpr static_place place_of_view(recorder const& r, int node) {
+  static_place p;
+  graph_view const g = r.view();
+  p.buffer = g.buffer_of(node);
+  local_form const f = local_form_of(g, p.buffer);
+  // The first element, followed down the chain of views: how far each axis of the present view has gone.
+  std::int64_t at[max_rank]{};
+  for (int i = node; g[i].code != op::alloc; i = g.operand(i, 0)) {
+    int const from = g.operand(i, 0);
+    auto constant = [&](int n) { return g[n].code == op::constant ? g.attribute(n, 0) : -1; };
+    switch (g[i].code) {
+    case op::view_index: {
+      std::int64_t const k = constant(g.operand(i, 1));
+      if (k < 0) return p;
+      if (g[from].code == op::alloc) {
+        if (k >= g.buffer(p.buffer).slots) return p;
+        p.offset = f.slots.at(k);
+        for (int d = 0; d < g.shape_of(i).rank; ++d) p.offset += at[d] * f.stride[d];
+        p.known = true;
+        return p;
+      }
+      if (g.shape_of(from).rank > 1)
+        for (int d = g.shape_of(from).rank - 1; d > 0; --d) at[d] = at[d - 1];
+      at[0] = k;
+      break;
+    }
+    case op::view_trans: {
+      std::int64_t before[max_rank]{};
+      for (int d = 0; d < g.shape_of(i).rank; ++d) before[g.attribute(i, d)] = at[d];
+      for (int d = 0; d < max_rank; ++d) at[d] = before[d];
+      break;
+    }
+    case op::view_slice:
+      for (int d = 0; d < g.shape_of(i).rank; ++d) {
+        std::int64_t const o = constant(g.operand(i, d + 1));
+        if (o < 0) return p;
+        at[d] += o;
+      }
+      break;
+    default: { // a reshape: the same number in row-major order
+      std::int64_t flat = 0;
+      shape const &to = g.shape_of(i), &s = g.shape_of(from);
+      for (int d = 0; d < to.rank; ++d) flat = flat * to.extent[d] + at[d];
+      for (int d = s.rank - 1; d >= 0; --d) {
+        at[d] = flat % s.extent[d];
+        flat /= s.extent[d];
+      }
+    }
+    }
+  }
+  return p;
+}
+/// Another view of bytes that buffer `base` owns, as slots of one shape.
+constexpr int add_window(recorder& r, result_type t, int base, slot_map const& m, int slots, bool has_slots, char const* name, site at) {
+  buffer_info const owner = r.buffers[base];
+  int const storage = r.view().storage_of(base);
+  buffer_info b;
+  b.type = t.type;
+  b.where = owner.where;
+  b.role = buffer_role::window;
+  b.phase = owner.phase;
+  b.has_slots = has_slots;
+  b.slots = slots;
+  b.shape = t.shape;
+  b.place = m;
+  b.name = name && *name ? r.add_string(name) : owner.name;
+  t.kind = node_kind::buffers;
+  b.node = r.push(op::alloc, t, {r.buffers[storage].node}, {r.buffers.size()}, at);
+  r.buffers.add() = b;
+  return b.node;
+}
+constexpr int view_of_slot(recorder& r, result_type t, int alloc, site at) {
+  int const zero = r.push(op::constant, {dtype::i32, node_kind::value, 0}, {}, {0}, at);
+  return r.push(op::view_index, {t.type, node_kind::view, t.shape}, {alloc, zero}, {}, at);
+}
+
+/// A window of `bytes` at `offset` bytes from where view `data` starts; its alloc node, or a harmless one after a mistake.
+constexpr int declare(recorder& r, result_type t, int data, std::int64_t offset, char const* name, site at) {
+  static_place const p = place_of_view(r, data);
+  shape const s = r.shapes[t.shape];
+  auto const refuse = [&] {
+    int const a = make_arena(r, storage::smem, 1, 128, "", at);
+    r.nodes[a].type = t.type;
+    r.nodes[a].shape = t.shape;
+    return a;
+  };
+  if (!p.known) {
+    message m = r.fail(at);
+    m << "kiln[R-BD08] decl_buffer over a part of ";
+    put_buffer_name(m, r, p.buffer);
+    m << " at a runtime offset; declare it over the whole and slice or index the result";
+    return refuse();
+  }
+  buffer_info const& owner = r.buffers[p.buffer];
+  std::int64_t const start = p.offset + offset, bytes = bytes_of(t.type, s.elements()), end = slots_end(r.view(), owner);
+  if (owner.where != storage::smem) {
+    message m = r.fail(at);
+    m << "kiln[R-BD04] ";
+    put_buffer_name(m, r, p.buffer);
+    m << " lies in tensor memory, which has no addresses; local_alloc with .reuse instead";
+    return refuse();
+  }
+  if (offset < 0 || start + bytes > end) {
+    message m = r.fail(at);
+    m << "kiln[R-BD07] a view of " << bytes << " B at byte " << offset << " exceeds its storage ";
+    put_buffer_name(m, r, p.buffer);
+    m << ", which has " << end - p.offset << " B from there";
+    return refuse();
+  }
+  if (start % bytes_of(t.type) != 0) {
+    message m = r.fail(at);
+    m << "kiln[R-BD08] a view of " << name_of(t.type) << " at byte " << start << " of its storage: not aligned for the element";
+    return refuse();
+  }
+  slot_map place;
+  place.offset = static_cast<std::int32_t>(start);
+  return add_window(r, t, p.buffer, place, 1, false, name, at);
+}
+
+} // namespace detail
+
+/// Hands out shared memory from a cursor. From `k.smem_pool`. Rules: R-PA12 to R-PA15, R-CP06.
+class smem_pool_handle {
+public:
+  constexpr smem_pool_handle(recorder* r, detail::pool_state* s) : recorder_(r), state_(s) {}
+
+  /// The next bytes, as a view. From the first write to a view that lies over earlier ones, those are gone (R-PA15).
+  /// Errors: R-PA12 after commit.
+  template <element T, int... D>
+  constexpr auto alloc(pool_alloc_options o = {}, site at = {}) {
+    static_assert(sizeof...(D) >= 1 && sizeof...(D) <= 5, "kiln[T-02] a local buffer has 1 to 5 axes");
+    static_assert(((D >= 1) && ...), "kiln[T-02] extents are at least 1");
+    recorder& r = *recorder_;
+    detail::pool_state& s = *state_;
+    if (s.committed) r.fail(at) << "kiln[R-PA12] alloc after commit; allocate before it";
+    if (o.align < 0 || (o.align & (o.align - 1)) != 0) r.fail(at) << "kiln[R-BD08] .align = " << o.align << " is not a power of two";
+    if (o.align > 1024) r.fail(at) << "kiln[R-AL15] " << (o.name ? o.name : "a view of a pool") << " wants " << o.align << "-byte alignment, the arena guarantees 1024";
+    std::int64_t const natural = kiln::bytes_of(dtype_of<T>), a = o.align > natural ? o.align : natural;
+    std::int64_t const from = detail::round_up(s.cursor, a > 0 ? a : 1);
+    s.cursor = from + kiln::bytes_of(dtype_of<T>, detail::elements_of<D...>);
+    if (s.cursor > s.high) s.high = s.cursor;
+    if (!s.committed) detail::resize_storage(r, s.buffer, s.high, a);
+    int const node = detail::place_buffer(r, detail::type_of<view<T, D...>>(r, node_kind::view), r.buffers[s.buffer].node, from, buffer_role::pooled, -1, o.name, at);
+    return view<T, D...>{recorder_, node};
+  }
+  /// Sets the cursor; what lies at or above it may be handed out again. Units: bytes. Errors: R-PA14 outside of what was handed
+  /// out, R-PA12 after commit.
+  constexpr void move_base_to(std::int64_t offset, pool_move_options o = {}, site at = {}) {
+    recorder& r = *recorder_;
+    detail::pool_state& s = *state_;
+    if (s.committed) r.fail(at) << "kiln[R-PA12] move_base_to after commit";
+    if (offset < 0 || (offset > s.high && !o.gap)) {
+      r.fail(at) << "kiln[R-PA14] cursor " << offset << (offset < 0 ? " is negative" : " beyond high-water ") << (offset < 0 ? 0 : s.high) << "; pass .gap to leave a hole";
+      return;
+    }
+    s.cursor = offset;
+  }
+  /// Fixes the pool's size. Once, after all allocations. Errors: R-PA12 twice, R-PA13 too small.
+  constexpr void commit(pool_commit_options o = {}, site at = {}) {
+    recorder& r = *recorder_;
+    detail::pool_state& s = *state_;
+    if (s.committed) r.fail(at) << "kiln[R-PA12] commit twice";
+    if (o.size != 0 && o.size < s.high) r.fail(at) << "kiln[R-PA13] commit size " << o.size << " < high-water mark " << s.high;
+    s.committed = true;
+    if (o.size > s.high) detail::resize_storage(r, s.buffer, o.size, 1);
+  }
+  /// The next byte to be handed out, and one past the highest that was.
+  constexpr std::int64_t cursor() const { return state_->cursor; }
+  constexpr std::int64_t high_water() const { return state_->high; }
+
+private:
+  recorder* recorder_;
+  detail::pool_state* state_;
+};
+
+constexpr smem_pool_handle context::smem_pool(smem_pool_options o, site at) {
+  if (pools_used_ == most_pools) {
+    r_->fail(at) << "kiln[R-PA12] more than " << most_pools << " pools";
+    return {r_, &pools_[0]};
+  }
+  if (pools_used_ > 0)
+    r_->fail(at) << "kiln[R-CP06] second dynamic arena at line " << at.line << "; one exists since line " << r_->nodes[r_->buffers[pools_[0].buffer].node].line
+                 << ", allocate from it";
+  detail::pool_state& s = pools_[pools_used_++];
+  int const node = detail::make_arena(*r_, storage::smem, 1, 128, o.name ? o.name : "pool", at);
+  s.buffer = static_cast<int>(r_->attribute(node, 0));
+  return {r_, &s};
+}
+constexpr void context::finish() {
+  for (int i = 0; i < pools_used_; ++i)
+    if (!pools_[i].committed) {
+      auto m = r_->fail_at(r_->buffers[pools_[i].buffer].node);
+      m << "kiln[R-PA12] pool \"";
+      detail::put_buffer_name(m, *r_, pools_[i].buffer);
+      m << "\" was never committed";
+    }
+}
+
+template <element T, int... D>
+constexpr auto context::decl_buffer(decl_buffer_options o, site at) {
+  static_assert(sizeof...(D) >= 1 && sizeof...(D) <= 5 && ((D >= 1) && ...), "kiln[T-02] a local buffer has 1 to 5 axes, each at least 1");
+  result_type const t = detail::type_of<view<T, D...>>(*r_, node_kind::view);
+  if (o.elem_offset != 0 && o.byte_offset != 0) r_->fail(at) << "kiln[R-BD08] decl_buffer takes .elem_offset or .byte_offset, not both";
+  if (o.data.node < 0) r_->fail(at) << "kiln[R-BD07] decl_buffer without .data; give a view, or alloc_shared for storage of its own";
+  std::int64_t const offset = o.byte_offset + o.elem_offset * kiln::bytes_of(dtype_of<T>);
+  int const node = o.data.node < 0 ? detail::make_arena(*r_, storage::smem, 1, 128, "", at) : detail::declare(*r_, t, o.data.node, offset, o.name, at);
+  return view<T, D...>{r_, detail::view_of_slot(*r_, t, node, at)};
+}
+
+template <element U, int... E, class T, int... D>
+constexpr auto context::local_reinterpret(view<T, D...> const& v, site at) {
+  constexpr detail::extents to = sizeof...(E) > 0 ? detail::extents_of<E...> : detail::extents_of<D...>;
+  using R = typename detail::view_from<U, to>::type;
+  static_assert(kiln::bytes_of(dtype_of<U>, detail::count_of(to)) == kiln::bytes_of(dtype_of<T>, detail::elements_of<D...>), "kiln[R-BD08] local_reinterpret must keep the number of bytes");
+  recorder& r = *r_;
+  result_type const t = detail::type_of<R>(r, node_kind::view);
+  int const from = r.operand(v.node_, 0);
+  if (r.nodes[v.node_].code == op::view_index && r.nodes[from].code == op::alloc) { // a whole slot, whatever its index
+    int const b = static_cast<int>(r.attribute(from, 0));
+    if (r.buffers[b].where == storage::smem) {
+      slot_map m = r.buffers[b].place;
+      m.stride = static_cast<std::int32_t>(detail::slot_stride(r.view(), r.buffers[b]));
+      int const window = detail::add_window(r, t, b, m, r.buffers[b].slots, r.buffers[b].has_slots, nullptr, at);
+      return R{r_, r.push(op::view_index, t, {window, r.operand(v.node_, 1)}, {}, at)};
+    }
+  }
+  return R{r_, detail::view_of_slot(r, t, detail::declare(r, t, v.node_, 0, nullptr, at), at)};
+}
+
+} // namespace kiln
