@@ -42,7 +42,7 @@ private:
   template <class A>
   static void bind_value(argument& to, A const& a, kernel_entry const& k, int index) {
     constexpr bool ok = std::same_as<A, T> || (std::is_arithmetic_v<A> && (std::is_integral_v<A> || !std::is_integral_v<T>));
-    static_assert(ok, "kiln[K-10] a val<T> parameter takes a number of T's kind; convert it: an integer parameter takes no floating number");
+    static_assert(ok, "kiln[K-15] a val<T> parameter takes a number of T's kind; convert it: an integer parameter takes no floating number");
     if constexpr (std::same_as<A, T> || !std::is_integral_v<A>) {
       to.bits = bits_of_value(static_cast<T>(a));
     } else if constexpr (std::is_integral_v<T> && !std::same_as<T, bool>) {
@@ -85,16 +85,16 @@ private:
     using X = std::remove_const_t<A>;
     if constexpr (buffer_like<X>) {
       static_assert(pointee_ok<T, std::remove_pointer_t<decltype(a.data())>>,
-                    "kiln[K-10] the buffer's element type differs from the ptr parameter's, or a const buffer is passed to a kernel that writes it");
+                    "kiln[K-15] the buffer's element type differs from the ptr parameter's, or a const buffer is passed to a kernel that writes it");
       set(to, a.data(), a.size());
     } else if constexpr (requires { a.pointer; }) {
-      static_assert(pointee_ok<T, typename X::element_type>, "kiln[K-10] the device_ptr's element type differs from the ptr parameter's, or it is const and the kernel writes through it");
+      static_assert(pointee_ok<T, typename X::element_type>, "kiln[K-15] the device_ptr's element type differs from the ptr parameter's, or it is const and the kernel writes through it");
       set(to, a.pointer, -1);
     } else if constexpr (std::is_pointer_v<X>) {
-      static_assert(pointee_ok<T, std::remove_pointer_t<X>>, "kiln[K-10] the pointer's element type differs from the ptr parameter's, or it is const and the kernel writes through it");
+      static_assert(pointee_ok<T, std::remove_pointer_t<X>>, "kiln[K-15] the pointer's element type differs from the ptr parameter's, or it is const and the kernel writes through it");
       set(to, a, -1);
     } else {
-      static_assert(never<A>, "kiln[K-10] a ptr<T> parameter takes a buffer<T>, a device_ptr<T> or a T*");
+      static_assert(never<A>, "kiln[K-15] a ptr<T> parameter takes a buffer<T>, a device_ptr<T> or a T*");
     }
   }
   static void set(argument& to, void const* p, std::int64_t elements) {
@@ -121,21 +121,21 @@ private:
   static void bind_array(argument& to, A& a, kernel_entry const&, int) {
     using X = std::remove_const_t<A>;
     if constexpr (is_array_view<X>) {
-      static_assert(X::rank == Rank, "kiln[K-10] the view has another rank than the array parameter");
-      static_assert(pointee_ok<T, typename X::element_type>, "kiln[K-10] the view's element type differs from the array parameter's, or it is const and the kernel writes it");
+      static_assert(X::rank == Rank, "kiln[K-15] the view has another rank than the array parameter");
+      static_assert(pointee_ok<T, typename X::element_type>, "kiln[K-15] the view's element type differs from the array parameter's, or it is const and the kernel writes it");
       to.bits = reinterpret_cast<std::uint64_t>(a.data);
       for (int d = 0; d < Rank; ++d) {
         to.shape[d] = a.extent(d);
         to.strides[d] = a.stride(d);
       }
     } else if constexpr (buffer_like<X> && Rank == 1) {
-      static_assert(pointee_ok<T, std::remove_pointer_t<decltype(a.data())>>, "kiln[K-10] the buffer's element type differs from the array parameter's, or it is const and the kernel writes it");
+      static_assert(pointee_ok<T, std::remove_pointer_t<decltype(a.data())>>, "kiln[K-15] the buffer's element type differs from the array parameter's, or it is const and the kernel writes it");
       to.bits = reinterpret_cast<std::uint64_t>(a.data());
       to.elements = a.size();
       to.shape[0] = a.size();
       to.strides[0] = 1;
     } else {
-      static_assert(never<A>, "kiln[K-10] an array parameter takes x.view(rows, cols) of a buffer, or strided(pointer, {extents}, {strides})");
+      static_assert(never<A>, "kiln[K-15] an array parameter takes x.view(rows, cols) of a buffer, or strided(pointer, {extents}, {strides})");
     }
   }
 };

@@ -278,6 +278,11 @@ constexpr void kernel_rejected() = delete; // GCC prints Text inside the error's
 
 /// Stands for the absent grid function of a kernel.
 struct no_grid {};
+/// A launch's arguments that do not start with a grid.
+template <class... A>
+inline constexpr bool no_grid_first = true;
+template <class First, class... A>
+inline constexpr bool no_grid_first<First, A...> = !std::same_as<std::remove_cvref_t<First>, kiln::grid>;
 
 /// The attributes among the template arguments of kernel<...>: the first one, when it is of that type.
 template <auto First, auto...>
@@ -317,6 +322,17 @@ class kernel_t {
     return detail::verdict{d, detail::place_of(graph_.view(), d.node)};
   }();
 
+  static constexpr int arguments_needed = detail::parameters_of<decltype(&L::operator())>::count;
+  /// A launch's arguments, as the runtime takes them.
+  struct bound_arguments {
+    detail::argument list[arguments_needed + 1];
+    template <class... A>
+    explicit bound_arguments(A&... a) {
+      detail::parameters_of<decltype(&L::operator())>::bind(list, entry_, a...);
+    }
+    std::span<detail::argument const> view() const { return {list, static_cast<std::size_t>(arguments_needed)}; }
+  };
+
 public:
   static constexpr std::string_view name = Name.view();
   static constexpr kiln::attributes attributes = Attrs;
@@ -343,24 +359,34 @@ public:
   template <class... A>
   void launch(stream const& where, kiln::grid const& ctas, A&&... a) const {
     check();
-    constexpr int count = detail::parameters_of<decltype(&L::operator())>::count;
-    static_assert(sizeof...(A) == count, "kiln[K-11] a launch needs one argument per kernel parameter (the context is not one)");
-    if constexpr (sizeof...(A) == count) {
-      detail::argument arguments[count + 1];
-      detail::parameters_of<decltype(&L::operator())>::bind(arguments, entry_, a...);
-      detail::launch(entry_, where, ctas, {arguments, static_cast<std::size_t>(count)});
+    static_assert(sizeof...(A) == arguments_needed, "kiln[K-11] a launch needs one argument per kernel parameter (the context is not one)");
+    if constexpr (sizeof...(A) == arguments_needed) {
+      bound_arguments const b(a...);
+      detail::launch(entry_, where, ctas, b.view());
+    }
+  }
+  /// The launch of a kernel with attributes::persistent: as many CTAs as run on the device at once.
+  template <class... A>
+    requires detail::no_grid_first<A...>
+  void launch(stream const& where, A&&... a) const {
+    static_assert(Attrs.persistent, "kiln[K-12] a launch needs a grid: launch(device, grid(n), ...); only attributes{.persistent = true} takes the device's size");
+    if constexpr (Attrs.persistent) {
+      check();
+      static_assert(sizeof...(A) == arguments_needed, "kiln[K-11] a launch needs one argument per kernel parameter (the context is not one)");
+      if constexpr (sizeof...(A) == arguments_needed) {
+        bound_arguments const b(a...);
+        detail::launch(entry_, where, detail::resident_grid(entry_, where, b.view()), b.view());
+      }
     }
   }
   /// Compiles (or finds) the code of such a launch, so that the launch itself is warm.
   template <class... A>
   void prepare(stream const& where, A&&... a) const {
     check();
-    constexpr int count = detail::parameters_of<decltype(&L::operator())>::count;
-    static_assert(sizeof...(A) == count, "kiln[K-11] a launch needs one argument per kernel parameter (the context is not one)");
-    if constexpr (sizeof...(A) == count) {
-      detail::argument arguments[count + 1];
-      detail::parameters_of<decltype(&L::operator())>::bind(arguments, entry_, a...);
-      detail::prepare(entry_, where, {arguments, static_cast<std::size_t>(count)});
+    static_assert(sizeof...(A) == arguments_needed, "kiln[K-11] a launch needs one argument per kernel parameter (the context is not one)");
+    if constexpr (sizeof...(A) == arguments_needed) {
+      bound_arguments const b(a...);
+      detail::prepare(entry_, where, b.view());
     }
   }
   /// What the code of such a launch takes of the device: registers, spills, shared memory, occupancy. Compiles it if it
@@ -369,14 +395,12 @@ public:
   template <class... A>
   kernel_info info(stream const& where, A&&... a) const {
     check();
-    constexpr int count = detail::parameters_of<decltype(&L::operator())>::count;
-    if constexpr (sizeof...(A) == 0 && count != 0) {
+    if constexpr (sizeof...(A) == 0 && arguments_needed != 0) {
       return made(where.get_device());
     } else {
-      static_assert(sizeof...(A) == count, "kiln[K-11] info takes one argument per kernel parameter, or none");
-      detail::argument arguments[count + 1];
-      detail::parameters_of<decltype(&L::operator())>::bind(arguments, entry_, a...);
-      return detail::info(entry_, where, {arguments, static_cast<std::size_t>(count)});
+      static_assert(sizeof...(A) == arguments_needed, "kiln[K-11] info takes one argument per kernel parameter, or none");
+      bound_arguments const b(a...);
+      return detail::info(entry_, where, b.view());
     }
   }
   /// What the code that was made last for a device takes of it. Errors: kiln::error if there is none.

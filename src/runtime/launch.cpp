@@ -13,6 +13,7 @@
 #include "kiln/dtype/float16.hpp"
 #include "kiln/dtype/float8.hpp"
 #include "kiln/runtime/error.hpp"
+#include "src/runtime/address_warning.hpp"
 #include "src/runtime/backend.hpp"
 #include "src/runtime/compiler_interface.hpp"
 #include "src/runtime/gpu_backend.hpp"
@@ -129,9 +130,20 @@ void register_hooks() {
   (void)once;
 }
 
+/// Looks at the sizes of the first launch of each variant; a kernel is warned of once.
+void look_at_sizes(kernel_entry& kernel, variant& v, grid const& g, std::span<argument const> arguments) {
+  if (v.sizes_seen.load(std::memory_order_relaxed)) return;
+  v.sizes_seen.store(true, std::memory_order_relaxed);
+  kernel_state& s = state_of(kernel);
+  if (s.warned_of_addresses.load(std::memory_order_relaxed)) return;
+  std::string const text = narrow_address_warning(kernel.graph, g, arguments);
+  if (!text.empty() && !s.warned_of_addresses.exchange(true)) std::fprintf(stderr, "%s\n", text.c_str());
+}
+
 void launch_host(kernel_entry& kernel, stream_state& where, grid const& g, std::span<argument const> arguments) {
   register_hooks();
   variant& v = variant_for(kernel, *where.owner, arguments);
+  look_at_sizes(kernel, v, g, arguments);
   std::uint64_t slots[max_slots];
   pack_slots(kernel.graph, arguments, slots);
   std::uint32_t ctas[3] = {static_cast<std::uint32_t>(g.x), static_cast<std::uint32_t>(g.y), static_cast<std::uint32_t>(g.z)};
@@ -153,6 +165,7 @@ void launch_gpu(kernel_entry& kernel, stream_state& where, grid const& g, std::s
   auto& gpu = static_cast<gpu_backend&>(*where.owner);
   check_cluster(kernel, g);
   variant& v = variant_for(kernel, gpu, arguments);
+  look_at_sizes(kernel, v, g, arguments);
   if (gpu.record().kind == device_kind::hip) check_hip_grid(kernel, g, v.code.threads);
   std::uint64_t slots[max_slots];
   int n = pack_slots(kernel.graph, arguments, slots);
@@ -197,6 +210,19 @@ void launch(kernel_entry& kernel, stream const& where, grid const& ctas, std::sp
     launch_host(kernel, s, ctas, arguments);
   else
     launch_gpu(kernel, s, ctas, arguments);
+}
+
+grid resident_grid(kernel_entry& kernel, stream const& where, std::span<argument const> arguments) {
+  backend& device = *where.state().owner;
+  i64 ctas = device.record().multiprocessors;
+  dims const& cluster = kernel.graph.attrs.cluster;
+  i64 const members = cluster.x * cluster.y * cluster.z;
+  if (device.record().kind != device_kind::host) {
+    auto& gpu = static_cast<gpu_backend&>(device);
+    variant& v = variant_for(kernel, gpu, arguments);
+    ctas *= std::max(1, gpu.occupancy(v.function, static_cast<int>(v.code.threads), v.code.shared_bytes));
+  }
+  return grid(std::max<i64>(1, ctas / members) * cluster.x, cluster.y, cluster.z);
 }
 
 void prepare(kernel_entry& kernel, stream const& where, std::span<argument const> arguments) {

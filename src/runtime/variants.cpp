@@ -130,16 +130,6 @@ std::string facts_text(param_info const& p, std::uint64_t const* words) {
   return text + "}";
 }
 
-kernel_state& state_of(kernel_entry& kernel) {
-  std::atomic_ref<kernel_state*> state(kernel.state);
-  if (kernel_state* s = state.load(std::memory_order_acquire)) return *s;
-  auto* fresh = new kernel_state; // NOLINT: lives until the process ends, as kernels do
-  kernel_state* expected = nullptr;
-  if (state.compare_exchange_strong(expected, fresh, std::memory_order_acq_rel)) return *fresh;
-  delete fresh;
-  return *expected;
-}
-
 variant* find(kernel_state const& s, backend const& where, fact_key const& key) {
   for (variant* v = s.first.load(std::memory_order_acquire); v; v = v->next)
     if (v->where == &where && key.matches(v->key)) return v;
@@ -281,6 +271,16 @@ kernel_info info_of(kernel_state const& s, variant const& v) {
 }
 
 } // namespace
+
+kernel_state& state_of(kernel_entry& kernel) {
+  std::atomic_ref<kernel_state*> state(kernel.state);
+  if (kernel_state* s = state.load(std::memory_order_acquire)) return *s;
+  auto* fresh = new kernel_state; // NOLINT: lives until the process ends, as kernels do
+  kernel_state* expected = nullptr;
+  if (state.compare_exchange_strong(expected, fresh, std::memory_order_acq_rel)) return *fresh;
+  delete fresh;
+  return *expected;
+}
 
 std::int64_t integer_value(param_info const& p, std::uint64_t bits) {
   int width = bits_of(p.type);

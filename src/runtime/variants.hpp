@@ -33,17 +33,22 @@ struct variant {
   void* function = nullptr;            // GPU
   gpu_fault_record* faults = nullptr;  // GPU, of kernels with assertions
   host_speed speed;                    // host
+  std::atomic<bool> sizes_seen{false}; // a launch's sizes were checked for addresses that wrap
   variant* next = nullptr;
 };
 
 struct kernel_state {
   std::mutex compiling;
+  std::atomic<bool> warned_of_addresses{false};
   std::atomic<variant*> first{nullptr}; // the newest
 };
 
 /// The code for a launch with these arguments: found, or compiled now.
 /// Errors: kiln::error for more than `max_slots` slots and for what the device cannot run; compile_error.
 variant& variant_for(kernel_entry& kernel, backend& where, std::span<argument const> arguments);
+
+/// What the runtime keeps for a kernel.
+kernel_state& state_of(kernel_entry& kernel);
 
 /// "argument 2 (val<i64>)"
 std::string argument_text(graph_view const& g, int i);

@@ -131,3 +131,21 @@ inline constexpr auto slot_out_of_range = kernel<"slot_out_of_range">([](context
 });
 void use_slot_out_of_range() { slot_out_of_range.check(); }
 #endif
+
+// case: known_mask
+// expect-error: kiln[R-HZ12] a[0] is read
+#if defined(TWIN) || defined(CASE_known_mask)
+inline constexpr auto known_mask = kernel<"known_mask">([](context& k, ptr<const f32> p, ptr<f32> q) {
+  auto i = k.arange<64>();
+  auto a = k.local_alloc<f32, 64>(1, {.name = "a"});
+#ifdef TWIN
+  k.async_load(p + i, a[0], {.mask = i < 48, .other = 0});
+#else
+  k.async_load(p + i, a[0], {.mask = i < 48}); // expect-line
+#endif
+  k.async_load_commit_group();
+  k.async_load_wait_group(0);
+  store(q + i, k.local_load(a[0]));
+});
+void use_known_mask() { known_mask.check(); }
+#endif

@@ -105,6 +105,45 @@ TEST(launch, takes_values_of_every_kind) {
   for (std::size_t i = 0; i < a.size(); ++i) EXPECT_EQ(b[i], -2 * a[i]);
 }
 
+// A kernel that says so takes the grid of the device: every element is written whatever that is.
+TEST(launch, persistent_kernels_need_no_grid) {
+  static constexpr auto fill = kernel<"fill_all", attributes{.persistent = true}>([](context& k, ptr<i32> x, val<i32> n) {
+    for (auto tile : k.range(k.program_id(0), ceil_div(n, 64), k.num_programs(0))) {
+      auto i = tile * 64 + k.arange<64>();
+      store(x + i, k.num_programs(0), {.mask = i < n});
+    }
+  });
+  device dev = device::host();
+  buffer<i32> x(dev, std::vector<i32>(1000, -1));
+  fill.launch(dev, x, 1000);
+  for (i32 v : x.to_vector()) EXPECT_EQ(v, dev.multiprocessors());
+  fill.launch(dev, grid(3), x, 1000);
+  for (i32 v : x.to_vector()) EXPECT_EQ(v, 3);
+}
+
+// Once, with the line, and only when the sizes of a launch make it happen.
+TEST(launch, warns_of_32_bit_products_in_addresses) {
+  static constexpr auto row_sums = kernel<"row_starts">([](context& k, ptr<const f32> x, ptr<f32> y, val<i32> pitch, val<i32> n) {
+    auto row = k.program_id(0);
+    store(y + row * 0, load(x + row * pitch, {.mask = row < n}));
+  });
+  device dev = device::host();
+  buffer<f32> x(dev, 64), y(dev, 1);
+  auto warning = [&](auto&& f) {
+    testing::internal::CaptureStderr();
+    f();
+    return testing::internal::GetCapturedStderr();
+  };
+  // No row is read: n is 0.
+  EXPECT_EQ(warning([&] { row_sums.launch(dev, grid(50), x, y, 1000, 0); }), "");
+  row_sums.prepare(dev, x, y, constant(1 << 24), 0);
+  std::string const text = warning([&] { row_sums.launch(dev, grid(200), x, y, constant(1 << 24), 0); });
+  EXPECT_NE(text.find("kiln: warning: kernel 'row_starts' ("), std::string::npos) << text;
+  EXPECT_NE(text.find("launch.cpp:"), std::string::npos) << text;
+  EXPECT_NE(text.find("a product in an address reaches 3338665984 in this launch, which i32 does not hold; cast<i64>(...) one of its operands"), std::string::npos) << text;
+  EXPECT_EQ(warning([&] { row_sums.launch(dev, grid(200), x, y, constant(1 << 25), 0); }), "") << "a kernel is warned of once";
+}
+
 TEST(launch, refuses_what_cannot_be) {
   device dev = device::host();
   buffer<f32> x(dev, 64);

@@ -461,6 +461,62 @@ TEST(simulation, masked_elements_without_other_are_a_warning) {
   }
 }
 
+// A mask that no launch decides leaves elements unspecified for certain.
+TEST(simulation, elements_that_a_known_mask_leaves_out_are_an_error) {
+  for (int most : {48, 64}) {
+    run_time_recording t;
+    auto& k = t.k;
+    auto p = t.pointer<f32>();
+    auto a = k.local_alloc<f32, 8, 64>(1, {.name = "a"});
+    auto i = k.iota<0, 8, 64>() * 64 + k.iota<1, 8, 64>();
+    k.async_load(p + i, a[0], {.mask = expand_dims<0>(k.arange<64>() < most)});
+    k.async_load_commit_group();
+    k.async_load_wait_group(0);
+    store(p + i, k.local_load(a[0]));
+    simulation s = checked(t);
+    EXPECT_EQ(s.error.ok(), most == 64);
+    if (most == 48) {
+      EXPECT_TRUE(mentions(message(s), "kiln[R-HZ12] a[0] is read")) << message(s);
+    }
+  }
+  // Read in parts, or gathered, the unspecified ones may be left alone.
+  run_time_recording t;
+  auto& k = t.k;
+  auto p = t.pointer<f32>();
+  auto a = k.local_alloc<f32, 64>(1, {.name = "a"});
+  auto i = k.arange<64>();
+  k.async_load(p + i, a[0], {.mask = i < 48});
+  k.async_load_commit_group();
+  k.async_load_wait_group(0);
+  store(p + i, k.local_gather(a[0], i % 48));
+  EXPECT_TRUE(checked(t).error.ok());
+  EXPECT_TRUE(has_note(checked(t), "R-HZ12"));
+}
+
+// A token that a loop carries in a var orders what it names.
+TEST(simulation, a_token_in_a_var_is_waited_for) {
+  for (bool right : {true, false}) {
+    run_time_recording t;
+    auto& k = t.k;
+    auto p = t.pointer<f32>();
+    auto n = t.value<i32>();
+    auto i = k.arange<64>();
+    auto a = k.local_alloc<f32, 64>(2, {.name = "a"});
+    k.async_load(p + i, a[0]);
+    auto before = k.var(k.async_load_commit_group());
+    for (auto j : k.range(0, n)) {
+      k.async_load(p + i, a[(j + 1) % 2]);
+      auto next = k.async_load_commit_group();
+      token const t0 = right ? k.let(before) : next;
+      k.async_load_wait_group(1, {right ? t0 : token{}});
+      store(p + i, k.local_load(a[right ? j % 2 : (j + 1) % 2]));
+      before = next;
+    }
+    k.async_load_wait_group(0, {before});
+    EXPECT_EQ(checked(t).error.ok(), right) << message(checked(t));
+  }
+}
+
 TEST(simulation, a_wait_for_nothing_is_a_warning) {
   run_time_recording t;
   auto& k = t.k;

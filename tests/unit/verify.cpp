@@ -170,6 +170,20 @@ TEST(narrow_addresses, products_of_32_bits) {
   ASSERT_EQ(found({}, {}).size(), 1u);
   EXPECT_EQ(t.graph()[found({}, {})[0]].code, op::mul);
   EXPECT_TRUE(found({0, 1000, 1000}, {1000, 1, 1}).empty());
+  { // an index from memory counts as small when the sizes are known
+    run_time_recording u;
+    auto q = u.pointer<f32>();
+    auto indices = u.pointer<const i32>();
+    auto pitch = u.value<i32>();
+    store(q + load(indices) * pitch, 1.f);
+    int n = 0;
+    std::vector<std::int64_t> const slots{0, 0, 1000};
+    known_sizes const known{slots, {1, 1, 1}};
+    narrow_addresses(u.graph(), [&](narrow_address const&) { ++n; }, &known);
+    EXPECT_EQ(n, 0);
+    narrow_addresses(u.graph(), [&](narrow_address const&) { ++n; });
+    EXPECT_EQ(n, 1);
+  }
   EXPECT_EQ(found({0, 100000, 100000}, {100000, 1, 1}).size(), 1u);
 }
 

@@ -12,6 +12,7 @@ class any_value {
   std::int64_t integer_ = 0;
   double number_ = 0;
   state state_ = state::absent;
+  bool above_i64_ = false; ///< integer_ stands for a u64
   static constexpr bool broadcasts_to(kiln::shape const& from, kiln::shape const& to) {
     if (from.rank > to.rank) return false;
     for (int i = 0; i < from.rank; ++i) {
@@ -45,6 +46,18 @@ class any_value {
   constexpr std::int64_t bits(dtype t) const {
     return state_ == state::integer ? number_bits(t, integer_) : number_bits(t, number_);
   }
+  /// Whether the number is one of element type t: finite numbers stay finite, integers are the same.
+  constexpr bool fits(dtype t) const {
+    if (state_ == state::integer) {
+      if (above_i64_) return literal_fits(t, static_cast<std::uint64_t>(integer_));
+      return (integer_ >= 0 && integer_ <= 1) || literal_fits(t, integer_);
+    }
+    // The usual ones without a conversion: a compiler does it step by step.
+    if ((t == dtype::f32 || t == dtype::f64 || t == dtype::bf16) && ((number_ > -1e38 && number_ < 1e38) || number_ == inf_ || number_ == -inf_)) return true;
+    return literal_fits(t, number_);
+  }
+  static constexpr double inf_ = __builtin_huge_val();
+
 public:
   constexpr any_value() = default;
   template <tile_handle X>
@@ -56,7 +69,7 @@ public:
     if constexpr (std::is_floating_point_v<S>)
       number_ = static_cast<double>(s);
     else
-      integer_ = static_cast<std::int64_t>(s);
+      integer_ = static_cast<std::int64_t>(s), above_i64_ = s > S{0} && integer_ < 0;
   }
 
   constexpr bool present() const { return state_ != state::absent; }
@@ -73,6 +86,16 @@ public:
     if (is_literal()) {
       if (state_ == state::floating && !is_float(t)) {
         r.fail() << "kiln[T-04] " << what << " is a floating number where " << name_of(t) << " is needed";
+        return -1;
+      }
+      if (!fits(t)) {
+        message m = r.fail();
+        m << "kiln[T-04] " << what << " = ";
+        if (state_ == state::integer && !above_i64_)
+          m << integer_;
+        else
+          m << "a number that";
+        m << " does not fit the element type " << name_of(t);
         return -1;
       }
       return r.push(op::constant, type, {}, {bits(t)}, at);
@@ -102,7 +125,10 @@ public:
   /// Records an integer scalar: its own type when recorded, `t` for a number. -1 after a failure.
   constexpr int resolve_index(recorder& r, dtype t, char const* what, site at) const {
     if (is_literal()) {
-      if (state_ == state::floating) r.fail() << "kiln[T-07] " << what << " must be an integer";
+      if (state_ == state::floating)
+        r.fail() << "kiln[T-07] " << what << " must be an integer";
+      else if (!fits(t))
+        r.fail() << "kiln[T-04] " << what << " does not fit " << name_of(t);
       return r.push(op::constant, {t, node_kind::value, 0}, {}, {integer_}, at);
     }
     node const n = r.nodes[node_];
@@ -115,20 +141,32 @@ public:
   }
 };
 
+#define KILN_DETAIL_TEXT_INDEX "kiln[T-07] an index must be an integer scalar or a C++ integer"
+/// The place of an index of type I. The check stands in the type of a defaulted parameter, which g++ looks at where the index
+/// is written; it would look at one in a constructor's body only when the recording runs.
+template <class I>
+struct index_site : site {
+  constexpr index_site(int l = __builtin_LINE(), char const* f = __builtin_FILE()) : site(l, f) {}
+  static constexpr bool is_index() {
+    if constexpr (literal<I>)
+      return std::is_integral_v<I>;
+    else
+      return read_t<I>::dims.rank == 0 && is_int(dtype_of<typename read_t<I>::element_type>);
+  }
+  KILN_DETAIL_CHECK(KILN_DETAIL_TEXT_INDEX, is_index())
+};
+
 /// An index in brackets, with the place where it was written: any integer scalar, var of one, or C++ integer.
 struct located_index {
   std::int32_t node = -1; ///< -1: a C++ integer
   std::int64_t number = 0;
   site at;
   template <literal I>
-  constexpr located_index(I i, site w = {}) : number(static_cast<std::int64_t>(i)), at(w) {
-    static_assert(std::is_integral_v<I>, "kiln[T-07] an index must be an integer");
-  }
+  constexpr located_index(I i, index_site<I> w = {})
+      KILN_DETAIL_REFUSE(KILN_DETAIL_TEXT_INDEX, index_site<I>::is_index()) : number(static_cast<std::int64_t>(i)), at(w) {}
   template <tile_like X>
-  constexpr located_index(X const& x, site w = {}) : node(read(x, w).node_), at(w) {
-    static_assert(read_t<X>::dims.rank == 0 && is_int(dtype_of<typename read_t<X>::element_type>),
-                  "kiln[T-07] an index must be an integer scalar");
-  }
+  constexpr located_index(X const& x, index_site<X> w = {})
+      KILN_DETAIL_REFUSE(KILN_DETAIL_TEXT_INDEX, index_site<X>::is_index()) : node(read(x, w).node_), at(w) {}
   /// The index as a node: recorded integers keep their type.
   constexpr int resolve(recorder& r) const {
     return node >= 0 ? node : r.push(op::constant, {dtype::i32, node_kind::value, 0}, {}, {number}, at);

@@ -164,12 +164,14 @@ public:
   constexpr auto full(S value, site at = {}) {
     static_assert(is_f8(dtype_of<T>) || weak_promotable<T, S> || std::same_as<T, S>,
                   "kiln[T-04] full: a floating number for an integer or b1 tile; write an integer");
+    detail::check_literal<T>(*r_, value);
     return tile<T, D...>{r_, r_->push(op::constant, detail::type_of<tile<T, D...>>(*r_), {}, {detail::literal_bits<T>(value)}, at)};
   }
   template <element T, int... D>
   constexpr auto zeros(site at = {}) {
     static_assert(((D >= 1) && ...), "kiln[T-02] extents are at least 1");
-    if constexpr (((D >= 1) && ...)) return tile<T, D...>{r_, r_->push(op::constant, detail::type_of<tile<T, D...>>(*r_), {}, {0}, at)};
+    static_assert(sizeof...(D) <= max_rank, "kiln[T-02] a tile has at most 6 axes");
+    if constexpr (((D >= 1) && ...) && sizeof...(D) <= max_rank) return tile<T, D...>{r_, r_->push(op::constant, detail::type_of<tile<T, D...>>(*r_), {}, {0}, at)};
   }
   /// Binds a value: a C++ number becomes an i32 (f32) scalar, a var is read, a value is itself.
   template <int = 0, operand X> // so that let<i32>(3) means the other one
@@ -185,10 +187,18 @@ public:
   }
   template <element T, operand X>
   constexpr auto let(X const& x, site at = {}) {
-    if constexpr (literal<X>)
+    if constexpr (literal<X>) {
+      detail::check_literal<T>(*r_, x);
       return detail::scalar_constant<T>(*r_, detail::literal_bits<T>(x), at);
-    else
+    } else {
       return cast<T>(x, at);
+    }
+  }
+  /// The present content of a var that holds a pointer or a token; a pointer or token is itself.
+  template <class X>
+    requires(pointer_like<X> || std::same_as<detail::read_t<X>, token>)
+  constexpr auto let(X const& x, site at = {}) {
+    return detail::read(x, at);
   }
   /// One mutable element: `k.var` under the name that it has elsewhere. Without a value it starts as 0.
   template <element T>

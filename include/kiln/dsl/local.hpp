@@ -42,10 +42,14 @@ public:
   static constexpr detail::extents dims{};
   constexpr token() = default;
   constexpr token(recorder* r, int node) : recorder_(r), node_(node) {}
+  /// The token that a var holds now, where a token is wanted.
+  constexpr token(var<token> const& v, site at = {});
   constexpr ~token() {}
   recorder* recorder_ = nullptr; ///< for the library
   int node_ = -1;                ///< for the library
 };
+
+constexpr token::token(var<token> const& v, site at) : token(v.read(at)) {}
 
 namespace detail {
 template <class X>

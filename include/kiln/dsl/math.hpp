@@ -69,10 +69,10 @@ constexpr auto round(X const& x, site at = {}) {
   static_assert(detail::computes<X>, "kiln[T-06] round needs a floating type; integers are whole already");
   return detail::unary<op::round>(x, at);
 }
-/// b1: x is not a number. Any floating type.
+/// b1: x is not a number. Types: f16, bf16, f32, f64.
 template <tile_like X>
 constexpr auto isnan(X const& x, site at = {}) {
-  static_assert(is_float(dtype_of<detail::element_of<X>>), "kiln[T-06] isnan needs a floating type");
+  static_assert(detail::computes<X>, "kiln[T-06] isnan needs f16, bf16, f32 or f64 elements; cast<f32>(...) the operand first");
   auto v = detail::read(x, at);
   recorder& r = *v.recorder_;
   using R = typename detail::tile_from<bool, detail::dims_of<X>()>::type;

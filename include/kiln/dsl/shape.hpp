@@ -200,8 +200,6 @@ constexpr int record_combine2(recorder& r, F const& f, site at) {
   tile<T> b0{&r, r.push(op::combine_arg, t, {begin}, {2}, at)};
   tile<U> b1{&r, r.push(op::combine_arg, u, {begin}, {3}, at)};
   auto [c0, c1] = f(a0, a1, b0, b1);
-  static_assert(std::same_as<decltype(c0), tile<T>> && std::same_as<decltype(c1), tile<U>>,
-                "kiln[T-12] a combine of pairs must return pair_of(first, second) with the tiles' element types");
   int end = r.push(op::combine_end, {}, {c0.node_, c1.node_}, {begin}, at);
   r.close();
   r.attribute(begin, 0) = end;
@@ -217,6 +215,12 @@ struct pair_of {
 };
 template <class A, class B>
 pair_of(A, B) -> pair_of<A, B>;
+namespace detail {
+template <class A, class B, class F>
+constexpr bool combines_pairs() {
+  return std::same_as<decltype(std::declval<F const&>()(std::declval<A>(), std::declval<B>(), std::declval<A>(), std::declval<B>())), pair_of<A, B>>;
+}
+} // namespace detail
 
 /// Combines along `Axis` with a lambda of two scalars, which must be associative: the grouping is unspecified, the order
 /// of the operands is kept. `reduce<0>(x, [](auto a, auto b) { return a * b; })`.
@@ -242,14 +246,18 @@ constexpr auto reduce(X const& x, Y const& y, F const& combine, site at = {}) {
   constexpr detail::extents from = detail::dims_of<X>();
   static_assert(from == detail::dims_of<Y>(), "kiln[T-05] a reduction over two tiles needs equal shapes");
   static_assert(Axis < from.rank && Axis >= -from.rank, "kiln[T-11] reduce: no such axis");
-  auto v = detail::read(x, at);
-  auto w = detail::read(y, at);
-  recorder& r = *v.recorder_;
-  int body = detail::record_combine2<detail::element_of<X>, detail::element_of<Y>>(r, combine, at);
-  using A = typename detail::tile_from<detail::element_of<X>, detail::reduced<from, Axis, Keep>()>::type;
-  using B = typename detail::tile_from<detail::element_of<Y>, detail::reduced<from, Axis, Keep>()>::type;
-  int n = r.push(op::reduce, detail::type_of<A>(r), {v.node_, w.node_}, {static_cast<int>(reduce_op::custom), detail::normal_axis(Axis, from.rank), Keep, 0, body}, at);
-  return pair_of<A, B>{{&r, r.push(op::result, detail::type_of<A>(r), {n}, {0}, at)}, {&r, r.push(op::result, detail::type_of<B>(r), {n}, {1}, at)}};
+  constexpr bool returns = detail::combines_pairs<tile<detail::element_of<X>>, tile<detail::element_of<Y>>, F>();
+  static_assert(returns, "kiln[T-12] a combine of pairs must return pair_of(first, second) with the tiles' element types");
+  if constexpr (returns) {
+    auto v = detail::read(x, at);
+    auto w = detail::read(y, at);
+    recorder& r = *v.recorder_;
+    int body = detail::record_combine2<detail::element_of<X>, detail::element_of<Y>>(r, combine, at);
+    using A = typename detail::tile_from<detail::element_of<X>, detail::reduced<from, Axis, Keep>()>::type;
+    using B = typename detail::tile_from<detail::element_of<Y>, detail::reduced<from, Axis, Keep>()>::type;
+    int n = r.push(op::reduce, detail::type_of<A>(r), {v.node_, w.node_}, {static_cast<int>(reduce_op::custom), detail::normal_axis(Axis, from.rank), Keep, 0, body}, at);
+    return pair_of<A, B>{{&r, r.push(op::result, detail::type_of<A>(r), {n}, {0}, at)}, {&r, r.push(op::result, detail::type_of<B>(r), {n}, {1}, at)}};
+  }
 }
 
 namespace detail {
@@ -305,11 +313,12 @@ constexpr auto gather(S const& src, I const& idx, site at = {}) {
   static_assert(is_int(dtype_of<detail::element_of<I>>), "kiln[T-07] gather needs integer indices; cast<i32>(...) them");
   static_assert(s.rank == i.rank && s.rank >= 1, "kiln[T-05] gather needs source and indices of one rank");
   static_assert(Axis < s.rank && Axis >= -s.rank, "kiln[T-11] gather: no such axis");
-  static_assert([&] {
+  constexpr bool beside = [&] {
     for (int d = 0; d < s.rank && d < i.rank; ++d)
       if (d != detail::normal_axis(Axis, s.rank) && i.extent[d] > s.extent[d]) return false;
     return true;
-  }(), "kiln[T-05] gather: beside the gathered axis the indices' extents must not exceed the source's");
+  }();
+  static_assert(beside, "kiln[T-05] gather: beside the gathered axis the indices' extents must not exceed the source's");
   auto v = detail::read(src, at);
   auto x = detail::read(idx, at);
   recorder& r = *v.recorder_;

@@ -419,12 +419,12 @@ constexpr bool is_offset() {
 #define KILN_DETAIL_TEXT_OFFSET_TYPE "kiln[T-07] a pointer moves by integers; cast<i32> or cast<i64> the offset"
 #define KILN_DETAIL_TEXT_OFFSET_SHAPE                                                                                  \
   "kiln[T-05] the shapes of pointer and offset do not broadcast: aligned at the last axis, extents must be equal or 1"
-#define KILN_DETAIL_OFFSET(l, r, negative, at)                                                                         \
+#define KILN_DETAIL_OFFSET(P, l, r, negative, at)                                                                      \
   KILN_DETAIL_REFUSE(KILN_DETAIL_TEXT_OFFSET_TYPE, detail::is_offset<I>())                                             \
-  KILN_DETAIL_REFUSE(KILN_DETAIL_TEXT_OFFSET_SHAPE, detail::shapes_combine<pointers, I>()) {                           \
+  KILN_DETAIL_REFUSE(KILN_DETAIL_TEXT_OFFSET_SHAPE, detail::shapes_combine<P, I>()) {                                  \
     KILN_DETAIL_CHECK(KILN_DETAIL_TEXT_OFFSET_TYPE, detail::is_offset<I>())                                            \
-    KILN_DETAIL_CHECK(KILN_DETAIL_TEXT_OFFSET_SHAPE, detail::shapes_combine<pointers, I>())                            \
-    if constexpr (detail::is_offset<I>() && detail::shapes_combine<pointers, I>()) return detail::offset(l, r, negative, at); \
+    KILN_DETAIL_CHECK(KILN_DETAIL_TEXT_OFFSET_SHAPE, detail::shapes_combine<P, I>())                                   \
+    if constexpr (detail::is_offset<I>() && detail::shapes_combine<P, I>()) return detail::offset(l, r, negative, at); \
   }
 
 /// A pointer, or a tile of pointers, to `T` in global memory. Made from a parameter by adding element offsets.
@@ -451,16 +451,15 @@ public:
 
   /// Moves by whole elements. Shapes: broadcast of both. An i32 offset is widened before it is scaled.
   template <operand I>
-  friend constexpr auto operator+(located<pointers> p, I const& i) KILN_DETAIL_OFFSET(p.value, i, false, p.at)
+  friend constexpr auto operator+(located<pointers> p, I const& i) KILN_DETAIL_OFFSET(pointers, p.value, i, false, p.at)
   template <operand I>
-  friend constexpr auto operator+(I const& i, located<pointers> p) KILN_DETAIL_OFFSET(p.value, i, false, p.at)
+  friend constexpr auto operator+(I const& i, located<pointers> p) KILN_DETAIL_OFFSET(pointers, p.value, i, false, p.at)
   template <operand I>
-  friend constexpr auto operator-(located<pointers> p, I const& i) KILN_DETAIL_OFFSET(p.value, i, true, p.at)
+  friend constexpr auto operator-(located<pointers> p, I const& i) KILN_DETAIL_OFFSET(pointers, p.value, i, true, p.at)
 
   recorder* recorder_; ///< for the library
   int node_;           ///< for the library
 };
-#undef KILN_DETAIL_OFFSET
 
 template <class V>
 struct located<var<V>> {
@@ -476,13 +475,53 @@ struct assigned {
   int node = -1;
   std::int64_t bits = 0; ///< of a C++ number, when node is -1
   site at;
+  bool fits = true; ///< the number is one of the element type
   constexpr assigned(V const& v, site w = {}) : node(v.node_), at(w) {}
   constexpr assigned(var<V> const& v, site w = {}) : node(v.read(w).node_), at(w) {}
   template <literal S>
     requires(tile_handle<V>)
-  constexpr assigned(S s, site w = {}) : bits(literal_bits<typename V::element_type>(s)), at(w) {}
+  constexpr assigned(S s, site w = {})
+      : bits(literal_bits<typename V::element_type>(s)), at(w), fits(std::same_as<typename V::element_type, S> || literal_fits(dtype_of<typename V::element_type>, s)) {}
 };
 struct no_operators {};
+/// A var that holds a pointer moves like the pointer: the operators read it.
+template <class P>
+struct pointer_operators {
+  template <operand I>
+  friend constexpr auto operator+(located<var<P>> p, I const& i) KILN_DETAIL_OFFSET(P, p.value.read(p.at), i, false, p.at)
+  template <operand I>
+  friend constexpr auto operator+(I const& i, located<var<P>> p) KILN_DETAIL_OFFSET(P, p.value.read(p.at), i, false, p.at)
+  template <operand I>
+  friend constexpr auto operator-(located<var<P>> p, I const& i) KILN_DETAIL_OFFSET(P, p.value.read(p.at), i, true, p.at)
+  template <operand I>
+  friend constexpr var<P> const& operator+=(located<var<P>> p, I const& i) {
+    auto moved = p.value.read(p.at) + i;
+    static_assert(std::same_as<decltype(moved), P>, "kiln[K-04] the var holds a pointer of another shape than the result; make the var hold the tile of pointers");
+    if constexpr (std::same_as<decltype(moved), P>) p.value.set(moved.node_, p.at);
+    return p.value;
+  }
+  template <operand I>
+  friend constexpr var<P> const& operator-=(located<var<P>> p, I const& i) {
+    auto moved = p.value.read(p.at) - i;
+    static_assert(std::same_as<decltype(moved), P>, "kiln[K-04] the var holds a pointer of another shape than the result; make the var hold the tile of pointers");
+    if constexpr (std::same_as<decltype(moved), P>) p.value.set(moved.node_, p.at);
+    return p.value;
+  }
+};
+#undef KILN_DETAIL_OFFSET
+/// The operators of a var that holds V.
+template <class V>
+struct var_operators {
+  using type = no_operators;
+};
+template <tile_handle V>
+struct var_operators<V> {
+  using type = operators<var<V>>;
+};
+template <pointer_handle V>
+struct var_operators<V> {
+  using type = pointer_operators<V>;
+};
 template <class A, class B>
 constexpr extents common_extents();
 } // namespace detail
@@ -506,6 +545,7 @@ constexpr bool keeps_type() {
   "kiln[K-04] the var holds another element type or shape than the result; cast<T>(...) or reduce it"
 #define KILN_DETAIL_COMPOUND(symbol, code)                                                                             \
   template <operand R>                                                                                                 \
+    requires(detail::tile_handle<V>)                                                                                   \
   friend constexpr var const& operator symbol##=(located<var> l, R const& r) KILN_DETAIL_REFUSE_BINARY(var, R, code)   \
     KILN_DETAIL_REFUSE(KILN_DETAIL_TEXT_COMPOUND, detail::keeps_type<op::code, var, R>()) {                            \
     KILN_DETAIL_CHECK_BINARY(var, R, code)                                                                             \
@@ -521,7 +561,7 @@ constexpr bool keeps_type() {
 ///
 /// `auto acc = k.var(k.zeros<f32, 64, 64>());  for (...) acc = acc + x;  store(p, cast<f16>(acc));`
 template <class V>
-class var : public std::conditional_t<detail::tile_handle<V>, detail::operators<var<V>>, detail::no_operators> {
+class var : public detail::var_operators<V>::type {
 public:
   using held_type = V;
   using element_type = typename V::element_type;
@@ -534,6 +574,8 @@ public:
   }
 
   constexpr var& operator=(detail::assigned<V> x) {
+    if (!x.fits)
+      recorder_->fail() << "kiln[T-04] a number does not fit the element type " << name_of(dtype_of<element_type>) << " of the var; make it a var of a wider type";
     set(x.node >= 0 ? x.node : constant(x.bits, x.at), x.at);
     return *this;
   }

@@ -168,11 +168,18 @@ public:
   }
   address_check(address_check const&) = delete;
   constexpr ~address_check() { delete[] flows_; }
-  /// Whether node i is arithmetic of 32 bits or less in an address, and may leave its type.
-  constexpr bool suspect(int i) const {
+  /// Whether node i is arithmetic of 32 bits or less in an address, and may leave its type. `sizes_only`: because of what is
+  /// known of its operands, not because one of them may be anything.
+  constexpr bool suspect(int i, bool sizes_only = false) const {
     node const& x = g_[i];
     if (!flows_[i] || x.kind != node_kind::value || !is_int(x.type) || bits_of(x.type) > 32) return false;
-    return (x.code == op::mul || x.code == op::shl) && r_.can_wrap(i);
+    if ((x.code != op::mul && x.code != op::shl) || !r_.can_wrap(i)) return false;
+    if (sizes_only)
+      for (std::int32_t o : g_.operands(i)) {
+        range const &r = r_[o], f = full_range(g_[o].type);
+        if (r.hi == f.hi || (r.lo == f.lo && f.lo < 0)) return false;
+      }
+    return true;
   }
 
 private:
@@ -224,13 +231,14 @@ constexpr diagnostic check_bounds(graph_view const& g) {
 }
 
 /// Calls `found(narrow_address)` for every 32-bit product of an address that can exceed its type: with the sizes of a launch,
-/// for those that exceed it there; without, for all that might for some launch. `cast<i64>` of an operand is the cure.
+/// for those that exceed it there (a value that memory or a var gives counts as small); without, for all that might for some
+/// launch. `cast<i64>` of an operand is the cure.
 template <class F>
 constexpr void narrow_addresses(graph_view const& g, F&& found, known_sizes const* known = nullptr) {
   detail::ranges const r(g, known);
   detail::address_check const c(g, r);
   for (int i = 0; i < g.size(); ++i)
-    if (c.suspect(i)) found(narrow_address{i, r.unwrapped(i)});
+    if (c.suspect(i, known != nullptr)) found(narrow_address{i, r.unwrapped(i)});
 }
 
 } // namespace kiln

@@ -11,6 +11,7 @@
 #pragma once
 #include <kiln/graph/local_layout.hpp>
 #include <kiln/validate/sim_program.hpp>
+#include <kiln/validate/static_mask.hpp>
 
 namespace kiln::detail {
 
@@ -544,7 +545,8 @@ private:
     case op::async_load: {
       p_.agents[present_].loads = true;
       bool const masked = g_.operand(i, 2) >= 0 || g_[g_.operand(i, 0)].kind == node_kind::region;
-      if (access(sim_op::async, i, g_.operand(i, 1))) p_.code.back().b = masked && g_.operand(i, 3) < 0;
+      if (access(sim_op::async, i, g_.operand(i, 1)))
+        p_.code.back().b = !masked || g_.operand(i, 3) >= 0 ? 0 : g_.operand(i, 2) >= 0 && surely_masks(g_, g_.operand(i, 2)) ? 2 : 1;
       return;
     }
     case op::async_load_bulk: {

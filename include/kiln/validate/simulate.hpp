@@ -373,7 +373,7 @@ private:
     if (x.code == sim_op::read || x.code == sim_op::bulk_store) {
       if (m.lane < 0 && m.lost < 0) return uninitialised(x, k);
       if (!ordered) return unordered(x, m);
-      if (m.poison) poisoned(x, m);
+      if (m.poison && poisoned(x, m) == step::stop) return step::stop;
       bool const later = x.code == sim_op::bulk_store;
       if (later && unfenced(m)) return without_fence(x, m);
       int const lane = later ? me_->stores_lane : who_, now = later ? me_->stores : clocks::get(clock_, who_);
@@ -606,15 +606,20 @@ private:
     if (certain) return circumstances(), step::stop;
     return step::next;
   }
-  constexpr void poisoned(instruction const& x, atom& m) {
+  constexpr step poisoned(instruction const& x, atom& m) {
     int const load = p_.code[m.by].node;
+    // Only where a mask is known, and the slot is loaded and read whole, are unspecified elements surely read.
+    bool const surely = m.poison == 2 && p_.boxes[x.a].whole && p_.boxes[p_.code[m.by].a].whole &&
+                        g_[x.node].code != op::local_gather && all_true();
     m.poison = 0;
-    message t = remark(load);
-    t << "kiln[R-HZ12] warning: ";
+    message t = surely ? broken(load) : remark(load);
+    t << "kiln[R-HZ12] " << (surely ? "" : "warning: ");
     access_name(t, p_.boxes[x.a]);
     t << " is read (line " << g_[x.node].line << "), but elements that the async_load (";
     place(t, load);
     t << ") masks off are unspecified; give it .other";
+    if (surely) return circumstances(), step::stop;
+    return step::next;
   }
   /// R-HZ06: nothing asynchronous may be pending when the kernel ends.
   constexpr void at_exit() {
