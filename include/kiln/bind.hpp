@@ -23,11 +23,28 @@ template <class P, class U>
 inline constexpr bool pointee_ok =
     std::same_as<std::remove_const_t<U>, std::remove_const_t<P>> && (std::is_const_v<P> || !std::is_const_v<U>);
 
+/// What `constant(x)` and `generic(x)` hold; anything else itself. A reference is left out, const stays.
+template <class A>
+struct unwrapped {
+  using type = std::remove_reference_t<A>;
+};
+template <class A>
+  requires(!buffer_like<std::remove_cvref_t<A>>) && requires(std::remove_cvref_t<A>& a) { a.value; } && (!element<std::remove_cvref_t<A>>)
+struct unwrapped<A> {
+  using type = std::remove_reference_t<decltype((std::declval<std::remove_reference_t<A>&>().value))>;
+};
+template <class A>
+using unwrapped_t = typename unwrapped<A>::type;
+
+/// `takes<A>`: whether an argument of that type will do. `bind` is called only then.
 template <class P>
 struct parameter;
 
 template <class T>
 struct parameter<tile<T>> {
+  template <class A, class X = std::remove_cv_t<unwrapped_t<A>>>
+  static constexpr bool takes = std::same_as<X, T> || (std::is_arithmetic_v<X> && (std::is_integral_v<X> || !std::is_integral_v<T>));
+
   template <class A>
   static void bind(argument& to, A const& a, kernel_entry const& k, int index) {
     if constexpr (requires { a.value; } && !std::same_as<A, T>) {
@@ -41,8 +58,6 @@ struct parameter<tile<T>> {
 private:
   template <class A>
   static void bind_value(argument& to, A const& a, kernel_entry const& k, int index) {
-    constexpr bool ok = std::same_as<A, T> || (std::is_arithmetic_v<A> && (std::is_integral_v<A> || !std::is_integral_v<T>));
-    static_assert(ok, "kiln[K-15] a val<T> parameter takes a number of T's kind; convert it: an integer parameter takes no floating number");
     if constexpr (std::same_as<A, T> || !std::is_integral_v<A>) {
       to.bits = bits_of_value(static_cast<T>(a));
     } else if constexpr (std::is_integral_v<T> && !std::same_as<T, bool>) {
@@ -69,6 +84,19 @@ private:
 template <class T>
 struct parameter<pointers<T>> {
   template <class A>
+  static constexpr bool takes = [] {
+    using X = unwrapped_t<A>;
+    if constexpr (buffer_like<std::remove_cv_t<X>>)
+      return pointee_ok<T, std::remove_pointer_t<decltype(std::declval<X&>().data())>>;
+    else if constexpr (requires(X& x) { x.pointer; })
+      return pointee_ok<T, typename X::element_type>;
+    else if constexpr (std::is_pointer_v<X>)
+      return pointee_ok<T, std::remove_pointer_t<X>>;
+    else
+      return false;
+  }();
+
+  template <class A>
   static void bind(argument& to, A& a, kernel_entry const&, int) {
     using X = std::remove_const_t<A>;
     if constexpr (requires { a.value; } && !buffer_like<X>) {
@@ -84,17 +112,11 @@ private:
   static void bind_pointer(argument& to, A& a) {
     using X = std::remove_const_t<A>;
     if constexpr (buffer_like<X>) {
-      static_assert(pointee_ok<T, std::remove_pointer_t<decltype(a.data())>>,
-                    "kiln[K-15] the buffer's element type differs from the ptr parameter's, or a const buffer is passed to a kernel that writes it");
       set(to, a.data(), a.size());
     } else if constexpr (requires { a.pointer; }) {
-      static_assert(pointee_ok<T, typename X::element_type>, "kiln[K-15] the device_ptr's element type differs from the ptr parameter's, or it is const and the kernel writes through it");
       set(to, a.pointer, -1);
-    } else if constexpr (std::is_pointer_v<X>) {
-      static_assert(pointee_ok<T, std::remove_pointer_t<X>>, "kiln[K-15] the pointer's element type differs from the ptr parameter's, or it is const and the kernel writes through it");
-      set(to, a, -1);
     } else {
-      static_assert(never<A>, "kiln[K-15] a ptr<T> parameter takes a buffer<T>, a device_ptr<T> or a T*");
+      set(to, a, -1);
     }
   }
   static void set(argument& to, void const* p, std::int64_t elements) {
@@ -105,6 +127,17 @@ private:
 
 template <class T, int Rank>
 struct parameter<array<T, Rank>> {
+  template <class A>
+  static constexpr bool takes = [] {
+    using X = unwrapped_t<A>;
+    if constexpr (is_array_view<std::remove_cv_t<X>>)
+      return X::rank == Rank && pointee_ok<T, typename X::element_type>;
+    else if constexpr (buffer_like<std::remove_cv_t<X>> && Rank == 1)
+      return pointee_ok<T, std::remove_pointer_t<decltype(std::declval<X&>().data())>>;
+    else
+      return false;
+  }();
+
   template <class A>
   static void bind(argument& to, A& a, kernel_entry const& k, int index) {
     using X = std::remove_const_t<A>;
@@ -121,24 +154,26 @@ private:
   static void bind_array(argument& to, A& a, kernel_entry const&, int) {
     using X = std::remove_const_t<A>;
     if constexpr (is_array_view<X>) {
-      static_assert(X::rank == Rank, "kiln[K-15] the view has another rank than the array parameter");
-      static_assert(pointee_ok<T, typename X::element_type>, "kiln[K-15] the view's element type differs from the array parameter's, or it is const and the kernel writes it");
       to.bits = reinterpret_cast<std::uint64_t>(a.data);
       for (int d = 0; d < Rank; ++d) {
         to.shape[d] = a.extent(d);
         to.strides[d] = a.stride(d);
       }
-    } else if constexpr (buffer_like<X> && Rank == 1) {
-      static_assert(pointee_ok<T, std::remove_pointer_t<decltype(a.data())>>, "kiln[K-15] the buffer's element type differs from the array parameter's, or it is const and the kernel writes it");
+    } else {
       to.bits = reinterpret_cast<std::uint64_t>(a.data());
       to.elements = a.size();
       to.shape[0] = a.size();
       to.strides[0] = 1;
-    } else {
-      static_assert(never<A>, "kiln[K-15] an array parameter takes x.view(rows, cols) of a buffer, or strided(pointer, {extents}, {strides})");
     }
   }
 };
+
+template <class P>
+inline constexpr node_kind parameter_kind = node_kind::value;
+template <class T>
+inline constexpr node_kind parameter_kind<pointers<T>> = node_kind::pointer;
+template <class T, int Rank>
+inline constexpr node_kind parameter_kind<array<T, Rank>> = node_kind::array;
 
 /// The parameter types of a kernel lambda.
 template <class F>
@@ -146,6 +181,14 @@ struct parameters_of;
 template <class L, class K, class... P>
 struct parameters_of<void (L::*)(K, P...) const> {
   static constexpr int count = sizeof...(P);
+  /// The kind of the first parameter that does not take its argument; node_kind::none when all do.
+  template <class... A>
+  static constexpr node_kind refuses() {
+    node_kind first = node_kind::none;
+    if constexpr (sizeof...(A) == sizeof...(P))
+      ((first = first != node_kind::none || parameter<std::remove_cvref_t<P>>::template takes<A> ? first : parameter_kind<std::remove_cvref_t<P>>), ...);
+    return first;
+  }
   template <class... A>
   static void bind(argument* to, kernel_entry const& k, A&... a) {
     int i = 0;

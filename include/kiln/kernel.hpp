@@ -323,6 +323,8 @@ class kernel_t {
   }();
 
   static constexpr int arguments_needed = detail::parameters_of<decltype(&L::operator())>::count;
+  template <class... A>
+  static constexpr node_kind refused = detail::parameters_of<decltype(&L::operator())>::template refuses<A...>();
   /// A launch's arguments, as the runtime takes them.
   struct bound_arguments {
     detail::argument list[arguments_needed + 1];
@@ -360,7 +362,10 @@ public:
   void launch(stream const& where, kiln::grid const& ctas, A&&... a) const {
     check();
     static_assert(sizeof...(A) == arguments_needed, "kiln[K-11] a launch needs one argument per kernel parameter (the context is not one)");
-    if constexpr (sizeof...(A) == arguments_needed) {
+    static_assert(refused<A...> != node_kind::value, "kiln[K-15] a val<T> parameter takes a number of T's kind; convert it: an integer parameter takes no floating number");
+    static_assert(refused<A...> != node_kind::pointer, "kiln[K-15] a ptr<T> parameter takes a buffer<T>, a device_ptr<T> or a T*; const ones need ptr<const T>");
+    static_assert(refused<A...> != node_kind::array, "kiln[K-15] an array<T, Rank> parameter takes x.view(...) of Rank extents of a buffer<T>, or strided(...); const ones need array<const T, Rank>");
+    if constexpr (sizeof...(A) == arguments_needed && refused<A...> == node_kind::none) {
       bound_arguments const b(a...);
       detail::launch(entry_, where, ctas, b.view());
     }
@@ -373,7 +378,10 @@ public:
     if constexpr (Attrs.persistent) {
       check();
       static_assert(sizeof...(A) == arguments_needed, "kiln[K-11] a launch needs one argument per kernel parameter (the context is not one)");
-      if constexpr (sizeof...(A) == arguments_needed) {
+      static_assert(refused<A...> != node_kind::value, "kiln[K-15] a val<T> parameter takes a number of T's kind; convert it: an integer parameter takes no floating number");
+      static_assert(refused<A...> != node_kind::pointer, "kiln[K-15] a ptr<T> parameter takes a buffer<T>, a device_ptr<T> or a T*; const ones need ptr<const T>");
+      static_assert(refused<A...> != node_kind::array, "kiln[K-15] an array<T, Rank> parameter takes x.view(...) of Rank extents of a buffer<T>, or strided(...); const ones need array<const T, Rank>");
+      if constexpr (sizeof...(A) == arguments_needed && refused<A...> == node_kind::none) {
         bound_arguments const b(a...);
         detail::launch(entry_, where, detail::resident_grid(entry_, where, b.view()), b.view());
       }
@@ -384,7 +392,10 @@ public:
   void prepare(stream const& where, A&&... a) const {
     check();
     static_assert(sizeof...(A) == arguments_needed, "kiln[K-11] a launch needs one argument per kernel parameter (the context is not one)");
-    if constexpr (sizeof...(A) == arguments_needed) {
+    static_assert(refused<A...> != node_kind::value, "kiln[K-15] a val<T> parameter takes a number of T's kind; convert it: an integer parameter takes no floating number");
+    static_assert(refused<A...> != node_kind::pointer, "kiln[K-15] a ptr<T> parameter takes a buffer<T>, a device_ptr<T> or a T*; const ones need ptr<const T>");
+    static_assert(refused<A...> != node_kind::array, "kiln[K-15] an array<T, Rank> parameter takes x.view(...) of Rank extents of a buffer<T>, or strided(...); const ones need array<const T, Rank>");
+    if constexpr (sizeof...(A) == arguments_needed && refused<A...> == node_kind::none) {
       bound_arguments const b(a...);
       detail::prepare(entry_, where, b.view());
     }
@@ -399,8 +410,15 @@ public:
       return made(where.get_device());
     } else {
       static_assert(sizeof...(A) == arguments_needed, "kiln[K-11] info takes one argument per kernel parameter, or none");
-      bound_arguments const b(a...);
-      return detail::info(entry_, where, b.view());
+      static_assert(refused<A...> != node_kind::value, "kiln[K-15] a val<T> parameter takes a number of T's kind; convert it: an integer parameter takes no floating number");
+      static_assert(refused<A...> != node_kind::pointer, "kiln[K-15] a ptr<T> parameter takes a buffer<T>, a device_ptr<T> or a T*; const ones need ptr<const T>");
+      static_assert(refused<A...> != node_kind::array, "kiln[K-15] an array<T, Rank> parameter takes x.view(...) of Rank extents of a buffer<T>, or strided(...); const ones need array<const T, Rank>");
+      if constexpr (sizeof...(A) == arguments_needed && refused<A...> == node_kind::none) {
+        bound_arguments const b(a...);
+        return detail::info(entry_, where, b.view());
+      } else {
+        return {};
+      }
     }
   }
   /// What the code that was made last for a device takes of it. Errors: kiln::error if there is none.

@@ -10,7 +10,7 @@ inline constexpr auto whole = kernel<"whole", attributes{.persistent = true}>([]
 // case: number
 // expect-error: kiln[K-15] a val<T> parameter takes a number of T's kind; convert it: an integer parameter takes no floating number
 #if defined(TWIN) || defined(CASE_number)
-void use_number(stream const& s, float* p, array_view<const f32, 2> v) {
+void use_number([[maybe_unused]] stream const& s, [[maybe_unused]] float* p, [[maybe_unused]] array_view<const f32, 2> v) {
 #ifdef TWIN
   fill.launch(s, grid(1), p, 1, v);
 #else
@@ -20,9 +20,9 @@ void use_number(stream const& s, float* p, array_view<const f32, 2> v) {
 #endif
 
 // case: not_a_pointer
-// expect-error: kiln[K-15] a ptr<T> parameter takes a buffer<T>, a device_ptr<T> or a T*
+// expect-error: kiln[K-15] a ptr<T> parameter takes a buffer<T>, a device_ptr<T> or a T*; const ones need ptr<const T>
 #if defined(TWIN) || defined(CASE_not_a_pointer)
-void use_not_a_pointer(stream const& s, float* p, array_view<const f32, 2> v) {
+void use_not_a_pointer([[maybe_unused]] stream const& s, [[maybe_unused]] float* p, [[maybe_unused]] array_view<const f32, 2> v) {
 #ifdef TWIN
   fill.launch(s, grid(1), p, 1, v);
 #else
@@ -32,9 +32,9 @@ void use_not_a_pointer(stream const& s, float* p, array_view<const f32, 2> v) {
 #endif
 
 // case: pointer_type
-// expect-error: kiln[K-15] the pointer's element type differs from the ptr parameter's, or it is const and the kernel writes through it
+// expect-error: kiln[K-15] a ptr<T> parameter takes a buffer<T>, a device_ptr<T> or a T*; const ones need ptr<const T>
 #if defined(TWIN) || defined(CASE_pointer_type)
-void use_pointer_type(stream const& s, float* p, array_view<const f32, 2> v, double* q) {
+void use_pointer_type([[maybe_unused]] stream const& s, [[maybe_unused]] float* p, [[maybe_unused]] array_view<const f32, 2> v, double* q) {
   (void)p, (void)q;
 #ifdef TWIN
   fill.launch(s, grid(1), p, 1, v);
@@ -45,9 +45,9 @@ void use_pointer_type(stream const& s, float* p, array_view<const f32, 2> v, dou
 #endif
 
 // case: device_pointer_type
-// expect-error: kiln[K-15] the device_ptr's element type differs from the ptr parameter's, or it is const and the kernel writes through it
+// expect-error: kiln[K-15] a ptr<T> parameter takes a buffer<T>, a device_ptr<T> or a T*; const ones need ptr<const T>
 #if defined(TWIN) || defined(CASE_device_pointer_type)
-void use_device_pointer_type(stream const& s, float* p, array_view<const f32, 2> v) {
+void use_device_pointer_type([[maybe_unused]] stream const& s, [[maybe_unused]] float* p, [[maybe_unused]] array_view<const f32, 2> v) {
 #ifdef TWIN
   fill.launch(s, grid(1), device_ptr(p), 1, v);
 #else
@@ -57,9 +57,9 @@ void use_device_pointer_type(stream const& s, float* p, array_view<const f32, 2>
 #endif
 
 // case: buffer_type
-// expect-error: kiln[K-15] the buffer's element type differs from the ptr parameter's, or a const buffer is passed to a kernel that writes it
+// expect-error: kiln[K-15] a ptr<T> parameter takes a buffer<T>, a device_ptr<T> or a T*; const ones need ptr<const T>
 #if defined(TWIN) || defined(CASE_buffer_type)
-void use_buffer_type(stream const& s, array_view<const f32, 2> v, buffer<f32>& b, buffer<f64>& c) {
+void use_buffer_type(stream const& s, [[maybe_unused]] array_view<const f32, 2> v, buffer<f32>& b, buffer<f64>& c) {
   (void)b, (void)c;
 #ifdef TWIN
   fill.launch(s, grid(1), b, 1, v);
@@ -70,9 +70,9 @@ void use_buffer_type(stream const& s, array_view<const f32, 2> v, buffer<f32>& b
 #endif
 
 // case: not_a_view
-// expect-error: kiln[K-15] an array parameter takes x.view(rows, cols) of a buffer, or strided(pointer, {extents}, {strides})
+// expect-error: kiln[K-15] an array<T, Rank> parameter takes x.view(...) of Rank extents of a buffer<T>, or strided(...); const ones need array<const T, Rank>
 #if defined(TWIN) || defined(CASE_not_a_view)
-void use_not_a_view(stream const& s, float* p, array_view<const f32, 2> v) {
+void use_not_a_view([[maybe_unused]] stream const& s, [[maybe_unused]] float* p, [[maybe_unused]] array_view<const f32, 2> v) {
 #ifdef TWIN
   fill.launch(s, grid(1), p, 1, v);
 #else
@@ -82,9 +82,9 @@ void use_not_a_view(stream const& s, float* p, array_view<const f32, 2> v) {
 #endif
 
 // case: view_rank
-// expect-error: kiln[K-15] the view has another rank than the array parameter
+// expect-error: kiln[K-15] an array<T, Rank> parameter takes x.view(...) of Rank extents of a buffer<T>, or strided(...); const ones need array<const T, Rank>
 #if defined(TWIN) || defined(CASE_view_rank)
-void use_view_rank(stream const& s, float* p, array_view<const f32, 2> v, array_view<f32, 3> w) {
+void use_view_rank([[maybe_unused]] stream const& s, [[maybe_unused]] float* p, [[maybe_unused]] array_view<const f32, 2> v, array_view<f32, 3> w) {
   (void)v, (void)w;
 #ifdef TWIN
   fill.launch(s, grid(1), p, 1, v);
@@ -95,9 +95,9 @@ void use_view_rank(stream const& s, float* p, array_view<const f32, 2> v, array_
 #endif
 
 // case: view_type
-// expect-error: kiln[K-15] the view's element type differs from the array parameter's, or it is const and the kernel writes it
+// expect-error: kiln[K-15] an array<T, Rank> parameter takes x.view(...) of Rank extents of a buffer<T>, or strided(...); const ones need array<const T, Rank>
 #if defined(TWIN) || defined(CASE_view_type)
-void use_view_type(stream const& s, float* p, array_view<const f32, 2> v, array_view<f64, 2> w) {
+void use_view_type([[maybe_unused]] stream const& s, [[maybe_unused]] float* p, [[maybe_unused]] array_view<const f32, 2> v, array_view<f64, 2> w) {
   (void)v, (void)w;
 #ifdef TWIN
   fill.launch(s, grid(1), p, 1, v);
@@ -110,7 +110,7 @@ void use_view_type(stream const& s, float* p, array_view<const f32, 2> v, array_
 // case: info_arguments
 // expect-error: kiln[K-11] info takes one argument per kernel parameter, or none
 #if defined(TWIN) || defined(CASE_info_arguments)
-void use_info_arguments(stream const& s, float* p, array_view<const f32, 2> v) {
+void use_info_arguments([[maybe_unused]] stream const& s, [[maybe_unused]] float* p, [[maybe_unused]] array_view<const f32, 2> v) {
 #ifdef TWIN
   fill.info(s, p, 1, v);
 #else
@@ -122,7 +122,7 @@ void use_info_arguments(stream const& s, float* p, array_view<const f32, 2> v) {
 // case: no_grid
 // expect-error: kiln[K-12] a launch needs a grid: launch(device, grid(n), ...); only attributes{.persistent = true} takes the device's size
 #if defined(TWIN) || defined(CASE_no_grid)
-void use_no_grid(stream const& s, float* p, array_view<const f32, 2> v) {
+void use_no_grid([[maybe_unused]] stream const& s, [[maybe_unused]] float* p, [[maybe_unused]] array_view<const f32, 2> v) {
 #ifdef TWIN
   fill.launch(s, grid(1), p, 1, v);
 #else
@@ -134,7 +134,7 @@ void use_no_grid(stream const& s, float* p, array_view<const f32, 2> v) {
 // case: persistent_arguments
 // expect-error: kiln[K-11] a launch needs one argument per kernel parameter (the context is not one)
 #if defined(TWIN) || defined(CASE_persistent_arguments)
-void use_persistent_arguments(stream const& s, float* p) {
+void use_persistent_arguments([[maybe_unused]] stream const& s, [[maybe_unused]] float* p) {
 #ifdef TWIN
   whole.launch(s, p);
 #else
