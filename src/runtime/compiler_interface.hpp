@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -56,6 +57,10 @@ struct device_code {
 /// Compiles, or finds in memory or on disk. Any thread, at once; equal requests share one compile.
 /// Errors: kiln::compile_error (kernel, target, reason).
 KILN_INTERNAL_API device_code get_code(code_request const& request);
+
+/// One line per 32-bit product in an address that leaves its type with the sizes of a launch (its argument slots, its grid);
+/// empty when none does. What comes from memory or from a var counts as small: nobody knows it before the launch.
+KILN_INTERNAL_API std::string narrow_address_warning(graph_view const& g, dims const& ctas, std::span<std::int64_t const> slots);
 
 /// One operand of a device_print: `elements` values of `type` side by side, row-major.
 struct printed {

@@ -13,7 +13,6 @@
 #include "kiln/dtype/float16.hpp"
 #include "kiln/dtype/float8.hpp"
 #include "kiln/runtime/error.hpp"
-#include "src/runtime/address_warning.hpp"
 #include "src/runtime/backend.hpp"
 #include "src/runtime/compiler_interface.hpp"
 #include "src/runtime/gpu_backend.hpp"
@@ -136,7 +135,11 @@ void look_at_sizes(kernel_entry& kernel, variant& v, grid const& g, std::span<ar
   v.sizes_seen.store(true, std::memory_order_relaxed);
   kernel_state& s = state_of(kernel);
   if (s.warned_of_addresses.load(std::memory_order_relaxed)) return;
-  std::string const text = narrow_address_warning(kernel.graph, g, arguments);
+  std::uint64_t slots[max_slots];
+  std::int64_t numbers[max_slots];
+  int const n = pack_slots(kernel.graph, arguments, slots);
+  std::copy(slots, slots + n, numbers);
+  std::string const text = narrow_address_warning(kernel.graph, {g.x, g.y, g.z}, {numbers, static_cast<std::size_t>(n)});
   if (!text.empty() && !s.warned_of_addresses.exchange(true)) std::fprintf(stderr, "%s\n", text.c_str());
 }
 
