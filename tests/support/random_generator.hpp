@@ -107,7 +107,10 @@ private:
   bool across(op o, dtype t, int variant);
   bool dot_fallback(dtype t, int variant);
   bool product(dtype t, dtype to, std::int32_t a, std::int32_t b, std::int32_t c, int variant);
-  int allocate(dtype t, std::int32_t s, int slots);
+  int allocate(dtype t, std::int32_t s, int slots, bool shares = false);
+  int shared_storage();
+  static constexpr int storage_bytes = 65536;
+  int storage_ = -1; ///< node of an allocation in which others lie; -1: none yet
   int slot(int buffers, dtype t, std::int32_t s, int index);
   int filled_view(dtype t, std::int32_t s, int content);
   bool global(op o, dtype t, int variant);

@@ -614,13 +614,41 @@ bool generator::atomic(op o, dtype t, int variant) {
 
 // -- local memory --------------------------------------------------------------------------------------------------------
 
-int generator::allocate(dtype t, std::int32_t s, int slots) {
-  int const b = push(op::alloc, t, node_kind::buffers, s, {}, {r_.buffers.size()});
+int generator::shared_storage() {
+  buffer_info info;
+  info.type = dtype::u8;
+  info.shape = r_.intern({1, {storage_bytes}});
+  info.role = buffer_role::spec;
+  info.name = chance(50) ? r_.add_string("storage") : -1;
+  info.node = push(op::alloc, dtype::u8, node_kind::buffers, info.shape, {}, {r_.buffers.size()});
+  r_.buffers.add() = info;
+  return info.node;
+}
+int generator::allocate(dtype t, std::int32_t s, int slots, bool shares) {
+  // What is filled and read before the next one is made may lie over the others.
+  if (shares && storage_ < 0 && depth_ == 0 && chance(30)) storage_ = shared_storage();
+  shares = shares && storage_ >= 0 && chance(60);
+  int const b = shares ? push(op::alloc, t, node_kind::buffers, s, {storage_}, {r_.buffers.size()})
+                       : push(op::alloc, t, node_kind::buffers, s, {}, {r_.buffers.size()});
   buffer_info info;
   info.type = t;
   info.slots = slots;
   info.shape = s;
   info.alignment = chance(20) ? 256 : 0;
+  if (shares) {
+    info.role = buffer_role::peer;
+    info.alignment = 0;
+    info.place.offset = 128 * below(64);
+    int const pitch = static_cast<int>((bytes_of(t, part(s)) + 127) / 128 + below(3)) * 128;
+    if (chance(50)) { // the slots of one group, in mixed radix
+      info.place.levels = 1;
+      info.place.radix[0] = {slots > 1 ? slots : 2, pitch};
+      info.slots = info.place.radix[0].count;
+      info.place.stride = info.slots * pitch;
+    } else if (chance(50)) {
+      info.place.stride = pitch;
+    }
+  }
   info.node = b;
   info.name = chance(50) ? r_.add_string("buffer") : -1;
   r_.buffers.add() = info;
@@ -646,7 +674,7 @@ bool generator::local(op o, dtype t, int variant) {
   if (bytes_of(t, part(s)) > 8192) return false;
   shape const form = shape_at(s);
   int const slots = o == op::view_index || o == op::alloc ? between(1, 3) : 1;
-  int const b = allocate(t, s, slots);
+  int const b = allocate(t, s, slots, true);
   std::vector<value> held;
   for (int i = 0; i < slots; ++i) {
     held.push_back(want(t, s, may_approximate));

@@ -222,9 +222,9 @@ constexpr void context::finish() {
   for (int i = 0; i < pools_used_; ++i)
     if (!pools_[i].committed) {
       auto m = r_->fail_at(r_->buffers[pools_[i].buffer].node);
-      m << "kiln[R-PA12] pool \"";
+      m << "kiln[R-PA12] ";
       detail::put_buffer_name(m, *r_, pools_[i].buffer);
-      m << "\" was never committed";
+      m << " was never committed; commit it after its last allocation";
     }
 }
 
