@@ -116,7 +116,7 @@ public:
   };
   constexpr iterator begin() { return {this, loop_.begin()}; }
   constexpr iterator end() { return {this, loop_.end()}; }
-  constexpr tile_coordinates<val<i64>> locate(val<i32> linear) const;
+  constexpr tile_coordinates<val<i64>> locate(tile<T> linear) const;
 
 private:
   loop<i32> loop_;
@@ -821,13 +821,14 @@ private:
     return R{r_, r_->push(op::dot, detail::type_of<R>(*r_), {x.node_, y.node_, acc}, {o.fast}, at)};
   }
 
-  /// rows x columns of tiles, and the loop over this CTA's share of them.
-  template <int BM, int BN>
+  /// rows x columns of tiles, and the loop over this CTA's share of them. `Index` is a parameter so that only kernels that have
+  /// tiles make a compiler instantiate the arithmetic.
+  template <int BM, int BN, class Index = i64>
   constexpr detail::tile_loop<i32> tiling(runtime_shape<2> const& output, program_tile_options o, site at) {
     static_assert(BM >= 1 && BN >= 1, "kiln[T-02] extents are at least 1");
     if (o.group < 1) r_->fail() << "kiln[T-15] .group = " << o.group << "; at least 1 is needed";
-    val<i64> m{r_, r_->push(op::extent, {dtype::i64, node_kind::value, 0}, {output.node_}, {0}, at)};
-    val<i64> n{r_, r_->push(op::extent, {dtype::i64, node_kind::value, 0}, {output.node_}, {1}, at)};
+    tile<Index> m{r_, r_->push(op::extent, {dtype::i64, node_kind::value, 0}, {output.node_}, {0}, at)};
+    tile<Index> n{r_, r_->push(op::extent, {dtype::i64, node_kind::value, 0}, {output.node_}, {1}, at)};
     auto rows = cast<i32>(ceil_div(m, BM, at), at);
     auto columns = cast<i32>(ceil_div(n, BN, at), at);
     auto count = detail::binary<op::mul>(rows, columns, at);
@@ -843,10 +844,10 @@ private:
 /// Tile number -> start. Worked example, 3 x 4 tiles, group 2: numbers 0 1 2 3.. walk (0,0) (1,0) (0,1) (1,1) (0,2) ..
 /// (1,3), then the last row alone: (2,0) (2,1) ..
 template <class T>
-constexpr detail::tile_coordinates<val<i64>> detail::tile_loop<T>::locate(val<i32> linear) const {
+constexpr detail::tile_coordinates<val<i64>> detail::tile_loop<T>::locate(tile<T> linear) const {
   recorder& r = *recorder_;
-  val<i32> columns{&r, columns_}, rows{&r, rows_};
-  auto start = [&](val<i32> row, val<i32> column) {
+  tile<T> columns{&r, columns_}, rows{&r, rows_};
+  auto start = [&](tile<T> row, tile<T> column) {
     return tile_coordinates<val<i64>>{binary<op::mul>(cast<i64>(row, at_), bm_, at_), binary<op::mul>(cast<i64>(column, at_), bn_, at_)};
   };
   if (group_ == 1) {

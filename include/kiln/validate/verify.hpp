@@ -25,6 +25,12 @@ struct op_facts {
   std::int8_t most = 0;        ///< operands; -1: any number
   std::uint16_t accepts = 0;   ///< one bit per dtype; elementwise operations whose operands and result have one type, or b1
 };
+/// One bit per dtype.
+constexpr std::uint16_t types_where(bool (*holds)(dtype)) {
+  unsigned bits = 0;
+  for (int i = 0; i < dtype_count; ++i) bits |= static_cast<unsigned>(holds(static_cast<dtype>(i))) << i;
+  return static_cast<std::uint16_t>(bits);
+}
 constexpr op_facts facts_of(op o) {
   op_facts f;
   std::uint32_t const t = info(o).traits;
@@ -45,18 +51,14 @@ constexpr op_facts facts_of(op o) {
   else if (o >= op::alloc_barriers && o <= op::replica_id)
     f.where = op_facts::tasks;
   if (f.where != op_facts::elementwise || o == op::cast || o == op::bitcast || o == op::isnan || o == op::where) return f;
-  for (int i = 0; i < dtype_count; ++i) {
-    dtype const d = static_cast<dtype>(i);
-    bool good = false;
-    switch (o) {
-    case op::bit_and: case op::bit_or: case op::bit_xor: case op::bit_not: good = is_int(d) || is_bool(d); break;
-    case op::shl: case op::shr: case op::rem: good = is_int(d); break;
-    case op::eq: case op::ne: good = !is_f8(d); break;
-    case op::add: case op::sub: case op::mul: case op::div: case op::neg: case op::abs: case op::min: case op::max:
-    case op::lt: case op::le: case op::gt: case op::ge: good = is_arithmetic(d); break;
-    default: good = is_float(d) && !is_f8(d); break;
-    }
-    if (good) f.accepts = static_cast<std::uint16_t>(f.accepts | 1 << i);
+  constexpr std::uint16_t b1 = types_where(is_bool), ints = types_where(is_int), numbers = types_where(is_arithmetic);
+  switch (o) {
+  case op::bit_and: case op::bit_or: case op::bit_xor: case op::bit_not: f.accepts = ints | b1; break;
+  case op::shl: case op::shr: case op::rem: f.accepts = ints; break;
+  case op::eq: case op::ne: f.accepts = numbers | b1; break;
+  case op::add: case op::sub: case op::mul: case op::div: case op::neg: case op::abs: case op::min: case op::max:
+  case op::lt: case op::le: case op::gt: case op::ge: f.accepts = numbers; break;
+  default: f.accepts = numbers & ~ints; break;
   }
   return f;
 }
