@@ -124,6 +124,9 @@ std::string pack_function(std::string const& prefix, bundled const& k) {
       body += "  " + s + " = 0;\n  memcpy(&" + s + ", &" + a + ", sizeof " + a + ");\n";
       continue;
     }
+    if (p.workspace > 0)
+      remarks += " *   " + a + " is memory of " + std::to_string(p.workspace) + " elements" + (p.per_cta ? " for each CTA" : "") +
+                 (p.zero ? ", all zero" : "") + "; one launch at a time may use it\n";
     if (f.alignment > 1) {
       checks += "  if ((uintptr_t)" + a + " % " + std::to_string(f.alignment) + " != 0) return 0;\n";
       if (f.alignment > bytes_of(p.type)) remarks += " *   " + a + " is aligned to " + std::to_string(f.alignment) + " bytes\n";

@@ -53,12 +53,16 @@ void meaning(serialiser& out, graph_view const& g) {
     out.number(x);
   out.number(static_cast<std::int64_t>(g.params.size()));
   for (param_info const& p : g.params) {
-    auto const& [kind, type, is_const, rank, node] = p;
+    auto const& [kind, type, is_const, rank, node, workspace, per_cta, zero] = p;
     out.number(kind);
     out.number(type);
     out.number(is_const);
     out.number(rank);
     out.number(node);
+    if (workspace == 0) continue;
+    out.number(workspace);
+    out.number(per_cta);
+    out.number(zero);
   }
   out.number(static_cast<std::int64_t>(g.buffers.size()));
   for (buffer_info const& b : g.buffers) {

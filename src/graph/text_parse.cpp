@@ -289,6 +289,19 @@ private:
       p.rank = static_cast<std::uint8_t>(integer(1, max_rank, "the rank of an array"));
     }
     expect('>', "after the parameter's type");
+    while (p.kind == node_kind::pointer && (skip_blanks(), !at_line_end())) {
+      std::size_t const property = at_;
+      std::string_view const name = word();
+      if (name != "workspace" && name != "per_cta" && name != "zero") {
+        at_ = property;
+        expected("workspace, per_cta, zero or the end of the line");
+      }
+      expect('=', "after the property");
+      if (name == "workspace")
+        p.workspace = integer(1, INT64_MAX, "a number of elements");
+      else
+        (name == "zero" ? p.zero : p.per_cta) = integer(0, 1, "0 or 1") != 0;
+    }
     end_of_line("the end of the line after the parameter");
     g_.params.push_back(p);
   }

@@ -113,6 +113,8 @@ private:
       out_ += "array<" + element + ", " + std::to_string(p.rank) + ">";
     else
       out_ += "val<" + element + ">";
+    if (p.workspace > 0)
+      out_ += " workspace=" + std::to_string(p.workspace) + (p.per_cta ? " per_cta=1" : "") + (p.zero ? " zero=1" : "");
     out_ += "\n";
   }
 

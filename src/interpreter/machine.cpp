@@ -75,7 +75,7 @@ void launch::check_arguments() const {
   if (grid.x < 0 || grid.y < 0 || grid.z < 0) refuse("the grid has a negative extent");
   if (options.resident_ctas < 1) refuse("resident_ctas is less than 1");
   if (arguments.size() != graph.params.size())
-    refuse(std::to_string(arguments.size()) + " arguments for " + std::to_string(graph.params.size()) + " parameters");
+    refuse(std::to_string(arguments.size()) + " arguments for " + std::to_string(argument_count(graph.params)) + " parameters");
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     host_argument const& x = arguments[i];
     param_info const& p = graph.params[i];
@@ -199,6 +199,23 @@ std::string agent::line_of(int node) const {
 
 report run(graph_view graph, dims grid, std::span<host_argument const> arguments, run_options const& options) {
   denormals_on const guard;
+  auto const given = static_cast<std::size_t>(argument_count(graph.params));
+  if (given == arguments.size() && given < graph.params.size()) { // workspaces: fresh, and NaN where nothing was written
+    std::vector<host_argument> all(arguments.begin(), arguments.end());
+    std::vector<std::vector<std::byte>> memory;
+    for (std::size_t i = given; i < graph.params.size(); ++i) {
+      param_info const& p = graph.params[i];
+      i64 bytes = p.workspace, ctas = 1;
+      for (i64 n : {grid.x, grid.y, grid.z})
+        if (__builtin_mul_overflow(ctas, n, &ctas)) ctas = INT64_MAX;
+      if (__builtin_mul_overflow(bytes, i64{bytes_of(p.type)}, &bytes) || (p.per_cta && __builtin_mul_overflow(bytes, ctas, &bytes)) ||
+          bytes > i64{1} << 40)
+        throw std::invalid_argument("kiln: interpreter: the workspaces are too large; check a part of the grid");
+      memory.emplace_back(static_cast<std::size_t>(bytes), p.zero ? std::byte{0} : std::byte{0xff});
+      all.push_back(pointer(memory.back().data(), bytes));
+    }
+    return launch(graph, grid, all, options).run();
+  }
   return launch(graph, grid, arguments, options).run();
 }
 

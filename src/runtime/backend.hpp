@@ -77,6 +77,8 @@ public:
 
   /// Whether the program is recording this stream into a graph of its own.
   virtual bool is_capturing(void*) { return false; }
+  /// From now on a stream that is destroyed has finished, so that whoever gets its handle next follows it.
+  virtual void keep_stream_order() {}
   /// Throws what kernels on this stream left behind, such as a failed device_assert. After `synchronize`.
   virtual void throw_kernel_failure(void*) {}
 

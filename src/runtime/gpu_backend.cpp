@@ -206,6 +206,7 @@ void gpu_backend::destroy_stream(void* stream) noexcept {
   try {
     current_context here(*this);
     release_deferred(stream, true);
+    if (streams_end_idle_.load(std::memory_order_relaxed)) driver_.stream_synchronize(stream);
     if (watched_count_.load(std::memory_order_relaxed) > 0) {
       std::lock_guard lock(watched_guard_);
       for (watched& w : watched_)

@@ -75,6 +75,7 @@ public:
   /// True as well for a default stream that a capture on another stream of the program has taken hostage.
   bool is_capturing(void* stream) override;
   void throw_kernel_failure(void* stream) override;
+  void keep_stream_order() override { streams_end_idle_.store(true, std::memory_order_relaxed); }
 
   /// Loads a cubin, PTX text (null-terminated) or an AMD code object. Works while a stream is captured.
   /// Errors: driver_error; for images that the driver has to compile, with the compiler's log.
@@ -145,6 +146,7 @@ private:
   void* pool_ = nullptr;
   std::once_flag pool_once_;
   bool reads_host_memory_ = false; // any of the process's
+  std::atomic<bool> streams_end_idle_{false};
   std::atomic<std::uintptr_t> good_pointers_[pointer_slots] = {};
 
   // Freed while their stream was captured, when nothing may be freed.

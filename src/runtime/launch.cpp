@@ -18,6 +18,7 @@
 #include "src/runtime/gpu_backend.hpp"
 #include "src/runtime/host_launch.hpp"
 #include "src/runtime/variants.hpp"
+#include "src/runtime/workspace.hpp"
 
 namespace kiln::detail {
 
@@ -48,7 +49,7 @@ void check_grid(kernel_entry const& kernel, grid const& g) {
 
 void check_pointers(kernel_entry const& kernel, backend& where, std::span<argument const> arguments) {
   auto* gpu = where.record().kind == device_kind::host ? nullptr : static_cast<gpu_backend*>(&where);
-  for (std::size_t i = 0; i < kernel.graph.params.size(); ++i) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
     param_info const& p = kernel.graph.params[i];
     if (p.kind == node_kind::value) continue;
     argument const& a = arguments[i];
@@ -209,10 +210,16 @@ void launch(kernel_entry& kernel, stream const& where, grid const& ctas, std::sp
   if (ctas.x == 0 || ctas.y == 0 || ctas.z == 0) return;
   stream_state& s = where.state();
   check_pointers(kernel, *s.owner, arguments);
-  if (s.owner->record().kind == device_kind::host)
-    launch_host(kernel, s, ctas, arguments);
-  else
-    launch_gpu(kernel, s, ctas, arguments);
+  auto start = [&](std::span<argument const> all) {
+    if (s.owner->record().kind == device_kind::host)
+      launch_host(kernel, s, ctas, all);
+    else
+      launch_gpu(kernel, s, ctas, all);
+  };
+  if (arguments.size() == kernel.graph.params.size()) return start(arguments);
+  full_arguments all(kernel, arguments);
+  workspaces const held(kernel, s, ctas, all);
+  start(all.span());
 }
 
 grid resident_grid(kernel_entry& kernel, stream const& where, std::span<argument const> arguments) {
@@ -231,6 +238,9 @@ grid resident_grid(kernel_entry& kernel, stream const& where, std::span<argument
 void prepare(kernel_entry& kernel, stream const& where, std::span<argument const> arguments) {
   register_hooks();
   variant_for(kernel, *where.state().owner, arguments);
+  if (arguments.size() == kernel.graph.params.size()) return;
+  full_arguments all(kernel, arguments);
+  workspaces(kernel, where.state(), grid(1), all);
 }
 
 void fail_argument(kernel_entry const& kernel, int parameter, char const* reason) {

@@ -10,6 +10,7 @@
 #include "kiln/runtime/error.hpp"
 #include "src/runtime/assembler_log.hpp"
 #include "src/runtime/log.hpp"
+#include "src/runtime/workspace.hpp"
 
 namespace kiln::detail {
 
@@ -304,6 +305,7 @@ std::string parameter_text(kernel_entry const& k, int i) {
 
 variant& variant_for(kernel_entry& kernel, backend& where, std::span<argument const> arguments) {
   graph_view const& g = kernel.graph;
+  if (arguments.size() < g.params.size()) return variant_for(kernel, where, all_arguments(kernel, arguments).span());
   if (slot_count(g) > max_slots)
     throw error("kernel '" + std::string(g.name) + "' has more than " + std::to_string(max_slots) + " argument slots; bundle values in an array");
   auto packed = [&](integers how) {

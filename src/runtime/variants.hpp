@@ -37,11 +37,18 @@ struct variant {
   variant* next = nullptr;
 };
 
+struct workspace_memory;
+
 struct kernel_state {
   std::mutex compiling;
   std::atomic<bool> warned_of_addresses{false};
   std::atomic<variant*> first{nullptr}; // the newest
+  std::mutex workspaces_guard;          // growing one
+  std::atomic<workspace_memory*> workspaces{nullptr};
 };
+
+/// The state of a kernel, made when it is first asked for.
+kernel_state& state_of(kernel_entry& kernel);
 
 /// The code for a launch with these arguments: found, or compiled now.
 /// Errors: kiln::error for more than `max_slots` slots and for what the device cannot run; compile_error.

@@ -17,7 +17,9 @@ inline std::string difference(kiln::graph_view const& a, kiln::graph_view const&
   if (a.params.size() != b.params.size() || a.buffers.size() != b.buffers.size() || a.size() != b.size()) return "sizes differ";
   for (int i = 0; i < static_cast<int>(a.params.size()); ++i) {
     param_info const &x = a.params[static_cast<std::size_t>(i)], &y = b.params[static_cast<std::size_t>(i)];
-    if (x.kind != y.kind || x.type != y.type || x.is_const != y.is_const || x.rank != y.rank || x.node != y.node) return at("parameter", i);
+    if (x.kind != y.kind || x.type != y.type || x.is_const != y.is_const || x.rank != y.rank || x.node != y.node || x.workspace != y.workspace ||
+        x.per_cta != y.per_cta || x.zero != y.zero)
+      return at("parameter", i);
   }
   for (int i = 0; i < static_cast<int>(a.buffers.size()); ++i) {
     buffer_info const &x = a.buffer(i), &y = b.buffer(i);

@@ -43,6 +43,13 @@ inline constexpr auto staged = kernel<"staged">([](context& k, ptr<f32> x) {
 
 template <int V> inline constexpr auto filled = kernel<"filled", V>([](context& k, ptr<f32> x) { store(x + k.arange<128>(), k.full<f32, 128>(V)); });
 
+inline constexpr auto with_workspace = kernel<"with_workspace">([](context& k, ptr<i32> x) {
+  auto each = k.alloc_global<i32, 64>({.per = per::cta});
+  auto all = k.alloc_global<f64, 8>({.zero = true});
+  store(each + k.arange<64>(), load(x + k.arange<64>()));
+  store(all + k.arange<8>(), k.full<f64, 8>(1));
+});
+
 template <class F> std::string message_of(F&& f) {
   try {
     f();
@@ -406,4 +413,46 @@ TEST_F(fake_gpu, kernels_that_spill_are_chosen_only_among_themselves) {
   EXPECT_EQ(tune(4, 1).text(), "<3>");
   EXPECT_GT(measured[3], 3);
   EXPECT_EQ(measured[4], 1) << "compiled, found to spill, left out";
+}
+
+TEST_F(fake_gpu, workspaces_belong_to_a_stream_and_stay) {
+  stream s = stream::create(gpu), t = stream::create(gpu);
+  buffer<i32> x(gpu, 64);
+  auto addresses = [&](stream const& where, i64 ctas) {
+    with_workspace.launch(where, grid(ctas), x);
+    auto const& l = fake_cuda::launches().back();
+    EXPECT_EQ(l.arguments.size(), 3u);
+    EXPECT_EQ(reinterpret_cast<f64*>(l.arguments[2])[7], 0) << "zeros";
+    reinterpret_cast<f64*>(l.arguments[2])[7] = 3; // what the kernel leaves there
+    std::fill_n(reinterpret_cast<i32*>(l.arguments[1]), 64 * ctas, 1);
+    return std::pair(l.arguments[1], l.arguments[2]);
+  };
+  auto const first = addresses(s, 10);
+  EXPECT_EQ(addresses(s, 10), first);
+  EXPECT_EQ(first.second - first.first, 10u * 64 * 4);
+  std::size_t const live = fake_cuda::live_allocations();
+  EXPECT_EQ(addresses(s, 3).first, first.first) << "less fits where more was";
+  EXPECT_EQ(fake_cuda::live_allocations(), live);
+  EXPECT_NE(addresses(t, 10).first, first.first) << "another stream, other memory";
+  auto const grown = addresses(s, 1000);
+  EXPECT_NE(grown.first, first.first);
+  EXPECT_EQ(addresses(s, 1000), grown);
+  EXPECT_EQ(addresses(s, 10).first, grown.first);
+  EXPECT_EQ(driver_errors(), 0);
+}
+
+TEST_F(fake_gpu, workspaces_are_not_made_inside_a_capture) {
+  void* native = fake_cuda::make_stream(nullptr, 0);
+  stream s = stream::borrow(static_cast<CUstream_st*>(native));
+  buffer<i32> x(gpu, 64);
+  fake_cuda::begin_capture(native);
+  EXPECT_EQ(message_of([&] { with_workspace.launch(s, grid(4), x); }),
+            "kernel 'with_workspace': its workspace of 1280 bytes is not there yet, and the stream is being captured into a graph; launch it once "
+            "before the capture begins");
+  EXPECT_NE(fake_cuda::end_capture(native), nullptr);
+  with_workspace.launch(s, grid(4), x);
+  fake_cuda::begin_capture(native);
+  with_workspace.launch(s, grid(4), x);
+  EXPECT_NE(fake_cuda::end_capture(native), nullptr);
+  EXPECT_EQ(driver_errors(), 0);
 }

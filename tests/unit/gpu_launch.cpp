@@ -25,6 +25,16 @@ inline constexpr auto positive = kernel<"positive">([](context& k, ptr<const i32
   store(y + k.program_id(0) * 128 + k.arange<128>(), v);
 });
 
+inline constexpr auto reverse_each = kernel<"reverse_each">([](context& k, ptr<i32> x, ptr<i32> counted) {
+  auto w = k.alloc_global<i32, 128>({.per = per::cta});
+  auto counter = k.alloc_global<i32, 1>({.zero = true});
+  auto first = x + k.program_id<i64>(0) * 128;
+  store(w + k.arange<128>(), load(first + k.arange<128>()));
+  k.sync();
+  store(first + k.arange<128>(), load(w + (127 - k.arange<128>())));
+  atomic_max(counted, atomic_add(counter, 1) + 1);
+});
+
 template <class F> std::string message_of(F&& f) {
   try {
     f();
@@ -171,5 +181,27 @@ TEST_F(gpu_launches, threads_without_a_context_launch) {
         d.synchronize();
       }).join();
     EXPECT_EQ(x.to_vector(), std::vector<f32>(1024, 16.f));
+  }
+}
+
+TEST_F(gpu_launches, workspaces_are_each_streams_own) {
+  for (device const& d : devices) {
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t)
+      threads.emplace_back([&, t] {
+        auto s = stream::create(d);
+        for (int i = 0; i < 50; ++i) {
+          i64 const ctas = 1 + (i * 37 + t) % 300;
+          std::vector<i32> v(static_cast<std::size_t>(ctas * 128));
+          std::iota(v.begin(), v.end(), 0);
+          buffer<i32> x(s, v), counted(s, 1);
+          counted.fill(0);
+          reverse_each.launch(s, grid(ctas), x, counted);
+          auto r = x.to_vector();
+          for (std::size_t j = 0; j < r.size(); ++j) ASSERT_EQ(r[j], static_cast<i32>(j / 128 * 128 + 127 - j % 128));
+          ASSERT_EQ(counted.to_vector()[0], static_cast<i32>(ctas));
+        }
+      });
+    for (auto& t : threads) t.join();
   }
 }

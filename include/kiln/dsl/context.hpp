@@ -20,6 +20,12 @@ struct alloc_shared_options {
   int align = 0; ///< bytes, a power of two; 0: 128
   char const* name = nullptr;
 };
+/// Whether a workspace is one for all CTAs of a launch or one for each.
+enum class per : std::uint8_t { grid, cta };
+struct alloc_global_options {
+  kiln::per per = kiln::per::grid;
+  bool zero = false; ///< zeros before each launch; otherwise whatever is there
+};
 struct local_load_options {
   token wait{};         ///< makes the load depend on this wait
   bool relaxed = false; ///< promises that a preceding wait already orders the load
@@ -354,6 +360,11 @@ public:
   constexpr auto local_reinterpret(view<T, D...> const& v, site at = {});
   /// Checks what only the end of a kernel shows.
   constexpr void finish();
+
+  /// Workspace in global memory that the launch brings: a pointer to its first element, row by row. It is kept per kernel and
+  /// stream, so that what one launch leaves there is no promise to the next.
+  template <element T, int... D>
+  constexpr auto alloc_global(alloc_global_options o = {}, site at = {});
 
   template <class T, int... D>
   constexpr view<T, D...> local_view(bufs<T, D...> const& b, detail::located_index i) {
@@ -863,6 +874,19 @@ constexpr detail::tile_coordinates<val<i64>> detail::tile_loop<T>::locate(tile<T
   auto row = binary<op::add>(first, binary<op::rem>(within, height, at_), at_);
   auto column = binary<op::div>(within, height, at_);
   return start(row, column);
+}
+
+template <element T, int... D>
+constexpr auto context::alloc_global(alloc_global_options o, site at) {
+  static_assert(sizeof...(D) >= 1 && ((D >= 1) && ...), "kiln[T-02] alloc_global takes extents of at least 1");
+  constexpr std::int64_t elements = (std::int64_t{1} * ... * D);
+  param_info p{.kind = node_kind::pointer, .type = dtype_of<T>, .workspace = elements, .per_cta = o.per == per::cta, .zero = o.zero};
+  p.node = r_->push(op::param, {dtype_of<T>, node_kind::pointer, 0}, {}, {r_->params.size()}, at);
+  r_->params.add() = p;
+  ptr<T> const base{r_, p.node};
+  if (!p.per_cta) return base;
+  auto const cta = program_id<i64>(0, at) + num_programs<i64>(0, at) * (program_id<i64>(1, at) + num_programs<i64>(1, at) * program_id<i64>(2, at));
+  return base + cta * elements;
 }
 
 } // namespace kiln

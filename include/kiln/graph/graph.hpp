@@ -118,7 +118,18 @@ struct param_info {
   bool is_const = false; ///< only read through
   std::uint8_t rank = 0; ///< of an array
   std::int32_t node = -1;
+  // Of a pointer that no argument stands for: the launch brings memory of this many elements.
+  std::int64_t workspace = 0; ///< 0: an ordinary parameter
+  bool per_cta = false;       ///< so many for each CTA of the grid
+  bool zero = false;          ///< zeros before each launch
 };
+
+/// How many arguments a launch takes: workspaces come last and are not counted.
+constexpr int argument_count(slice<param_info> params) {
+  int n = static_cast<int>(params.size());
+  while (n > 0 && params[static_cast<std::size_t>(n - 1)].workspace > 0) --n;
+  return n;
+}
 
 /// Extent of a launch or of a cluster.
 struct dims {

@@ -54,7 +54,7 @@ public:
 
   template <class X>
   void add(X& x) {
-    if (list.size() >= graph_.params.size()) {
+    if (list.size() >= static_cast<std::size_t>(argument_count(graph_.params))) {
       refuse("one argument per parameter is needed; there are more");
       return;
     }
@@ -183,14 +183,14 @@ interpreter::report check_graph(graph_view g, dims grid, interpreter::run_option
 template <class Kernel, class Grid, class... A>
   requires requires { Kernel::graph(); }
 interpreter::report check(Kernel const&, Grid const& grid, A&&... arguments) {
-  static_assert(sizeof...(A) == Kernel::graph().params.size(), "kiln[K-11] a check needs one argument per kernel parameter (the context is not one)");
+  static_assert(sizeof...(A) == argument_count(Kernel::graph().params), "kiln[K-11] a check needs one argument per kernel parameter (the context is not one)");
   return detail::check_graph(Kernel::graph(), {grid.x, grid.y, grid.z}, {}, arguments...);
 }
 /// The same with options: precision, order and number of CTAs, where device_print goes. The policy is not used.
 template <class Kernel, class Grid, class... A>
   requires requires { Kernel::graph(); }
 interpreter::report check(interpreter::run_options const& options, Kernel const&, Grid const& grid, A&&... arguments) {
-  static_assert(sizeof...(A) == Kernel::graph().params.size(), "kiln[K-11] a check needs one argument per kernel parameter (the context is not one)");
+  static_assert(sizeof...(A) == argument_count(Kernel::graph().params), "kiln[K-11] a check needs one argument per kernel parameter (the context is not one)");
   return detail::check_graph(Kernel::graph(), {grid.x, grid.y, grid.z}, options, arguments...);
 }
 

@@ -288,10 +288,7 @@ private:
         bad("K-14") << "a combine body may only compute with scalars; read vars and memory before it";
         return false;
       }
-      if (n_->code == op::param && (open_.size() > 0 || i_ >= count(g_.params))) {
-        bad("G-05") << "parameters come first";
-        return false;
-      }
+      if (n_->code == op::param && (open_.size() > 0 || i_ >= count(g_.params)) && !workspace()) return false;
       return true;
     }
     if (in_combine_ > 0 && n_->code != op::combine_end) {
@@ -453,6 +450,15 @@ private:
     return effects();
   }
 
+  /// A parameter where others may not stand is a workspace, outside of everything.
+  constexpr bool workspace() {
+    std::int64_t const p = attribute(0);
+    bool const is = p >= 0 && p < count(g_.params) && g_.params[static_cast<std::size_t>(p)].workspace > 0;
+    if (is && open_.size() == 0) return true;
+    bad("G-05") << (is ? "alloc_global stands outside loops, branches and tasks" : "parameters come first");
+    return false;
+  }
+
   constexpr bool param() {
     std::int64_t const p = attribute(0);
     if (p < 0 || p >= count(g_.params) || g_.params[static_cast<std::size_t>(p)].node != i_) {
@@ -462,6 +468,14 @@ private:
     param_info const& f = g_.params[static_cast<std::size_t>(p)];
     if (f.kind != node_kind::value && f.kind != node_kind::pointer && f.kind != node_kind::array) {
       bad("G-01") << "a parameter is a value, a pointer or an array";
+      return false;
+    }
+    if (f.workspace != 0 && (f.workspace < 0 || f.kind != node_kind::pointer || f.is_const)) {
+      bad("G-01") << "a workspace is a pointer to at least one element";
+      return false;
+    }
+    if (f.workspace == 0 && p > 0 && g_.params[static_cast<std::size_t>(p - 1)].workspace > 0) {
+      bad("G-05") << "workspaces come after the parameters that arguments stand for";
       return false;
     }
     if (f.kind == node_kind::array && (f.rank < 1 || f.rank > max_rank)) {
