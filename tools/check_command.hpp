@@ -88,20 +88,21 @@ inline int check_command(check_command_options const& o) {
   std::vector<graph> const all = read(o.input);
   graph const& g = choose(all, o.kernel, o.input);
   check(g, o.input);
-  std::vector<std::string const*> given(g.params.size());
-  std::vector<std::string> texts(g.params.size());
+  auto const count = static_cast<std::size_t>(argument_count(graph_view(g).params));
+  std::vector<std::string const*> given(count);
+  std::vector<std::string> texts(count);
   for (std::string const& a : o.arguments) {
     std::size_t const equals = a.find('=');
-    std::size_t k = g.params.size();
+    std::size_t k = count;
     if (equals != std::string::npos) std::from_chars(a.data(), a.data() + equals, k);
-    if (k >= g.params.size()) throw bad_input("'" + a + "': the kernel has parameters 0.." + std::to_string(g.params.size()) + "; write NUMBER=VALUE");
+    if (k >= count) throw bad_input("'" + a + "': the kernel has parameters 0.." + std::to_string(count) + "; write NUMBER=VALUE");
     texts[k] = a.substr(equals + 1);
     given[k] = &texts[k];
   }
   std::mt19937_64 random(o.seed);
   std::vector<made_argument> made;
   std::vector<interpreter::host_argument> arguments;
-  for (std::size_t i = 0; i < g.params.size(); ++i) made.push_back(make_argument(g.params[i], given[i], random));
+  for (std::size_t i = 0; i < count; ++i) made.push_back(make_argument(g.params[i], given[i], random));
   for (made_argument const& m : made) arguments.push_back(m.argument);
   dims const grid{o.grid[0], o.grid.size() > 1 ? o.grid[1] : 1, o.grid.size() > 2 ? o.grid[2] : 1};
   interpreter::run_options options{.order = interpreter::order::seeded, .seed = o.seed, .seeds = o.seeds, .resident_ctas = o.resident};

@@ -314,6 +314,7 @@ void* gpu_backend::find_global(void* module, std::string const& name) {
 
 gpu_function_info gpu_backend::describe(void* function) {
   current_context here(*this);
+  relaxed_capture allow(driver_); // a function that is loaded lazily is loaded here
   auto get = [&](int attribute) {
     int value = 0;
     driver_.check(driver_.function_attribute(&value, attribute, function), "cuFuncGetAttribute");
@@ -328,6 +329,7 @@ gpu_function_info gpu_backend::describe(void* function) {
 void gpu_backend::allow_shared(void* function, unsigned bytes) {
   if (driver_.function_set_attribute == nullptr) return; // HIP has no such limit
   current_context here(*this);
+  relaxed_capture allow(driver_);
   driver_.check(driver_.function_set_attribute(function, gpu::function_max_dynamic_shared, static_cast<int>(bytes)),
                 "cuFuncSetAttribute(MAX_DYNAMIC_SHARED_SIZE_BYTES)");
 }
@@ -335,12 +337,14 @@ void gpu_backend::allow_shared(void* function, unsigned bytes) {
 void gpu_backend::allow_large_clusters(void* function) {
   if (driver_.function_set_attribute == nullptr) return;
   current_context here(*this);
+  relaxed_capture allow(driver_);
   driver_.check(driver_.function_set_attribute(function, gpu::function_non_portable_cluster, 1),
                 "cuFuncSetAttribute(NON_PORTABLE_CLUSTER_SIZE_ALLOWED)");
 }
 
 int gpu_backend::occupancy(void* function, int threads, unsigned shared_bytes) {
   current_context here(*this);
+  relaxed_capture allow(driver_);
   int blocks = 0;
   driver_.check(driver_.occupancy(&blocks, function, threads, shared_bytes),
                 "cuOccupancyMaxActiveBlocksPerMultiprocessor");

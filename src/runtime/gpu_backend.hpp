@@ -110,7 +110,8 @@ public:
 
   /// Where a pointer points, as far as the driver knows it.
   struct pointer_place {
-    bool known = false; // to the driver
+    bool answered = false; // by the driver
+    bool known = false;    // to it
     bool on_device = false;
     bool accessible = false; // from this context
     int device = -1;       // ordinal

@@ -12,14 +12,16 @@ namespace kiln::detail {
 gpu_backend::pointer_place gpu_backend::place_of(void const* pointer) {
   current_context here(*this);
   pointer_place place;
-  unsigned type = 0, access = 0;
+  std::uint64_t type = 0, access = 0; // wider than any driver's answer
   int device = -1;
   int names[] = {gpu::pointer_memory_type, gpu::pointer_device_ordinal, gpu::pointer_range_start,
                  gpu::pointer_range_bytes, gpu::pointer_access_flags};
   void* values[] = {&type, &device, &place.start, &place.bytes, &access};
   bool cuda = driver_.kind == device_kind::cuda;
-  if (driver_.pointer_attributes(cuda ? 5 : 4, names, values, pointer) != 0 || type == 0) return {};
-  place.known = true;
+  if (driver_.pointer_attributes(cuda ? 5 : 4, names, values, pointer) != 0) return {};
+  place.answered = true;
+  place.known = type != 0;
+  if (!place.known) return place;
   place.on_device = type != gpu::memory_type_host;
   place.device = device;
   place.accessible = !place.on_device || device == device_ || access != 0;
@@ -29,6 +31,7 @@ gpu_backend::pointer_place gpu_backend::place_of(void const* pointer) {
 std::string gpu_backend::examine(std::uintptr_t address) {
   if (driver_.kind != device_kind::cuda) return ""; // HIP does not tell what it can reach
   auto place = place_of(reinterpret_cast<void const*>(address));
+  if (!place.answered) return ""; // an old driver that does not know an attribute
   if (!place.known && !reads_host_memory_)
     return "the address is not memory of this device (host memory, or freed); pass a buffer of " +
            kiln::device(*this).id();

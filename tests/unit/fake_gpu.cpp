@@ -43,7 +43,8 @@ inline constexpr auto staged = kernel<"staged">([](context& k, ptr<f32> x) {
 
 template <int V> inline constexpr auto filled = kernel<"filled", V>([](context& k, ptr<f32> x) { store(x + k.arange<128>(), k.full<f32, 128>(V)); });
 
-inline constexpr auto with_workspace = kernel<"with_workspace">([](context& k, ptr<i32> x) {
+// One for each test: streams that are gone may have lent their handles, and so their memory, to new ones.
+template <int Test> inline constexpr auto with_workspace = kernel<"with_workspace", Test>([](context& k, ptr<i32> x) {
   auto each = k.alloc_global<i32, 64>({.per = per::cta});
   auto all = k.alloc_global<f64, 8>({.zero = true});
   store(each + k.arange<64>(), load(x + k.arange<64>()));
@@ -419,7 +420,7 @@ TEST_F(fake_gpu, workspaces_belong_to_a_stream_and_stay) {
   stream s = stream::create(gpu), t = stream::create(gpu);
   buffer<i32> x(gpu, 64);
   auto addresses = [&](stream const& where, i64 ctas) {
-    with_workspace.launch(where, grid(ctas), x);
+    with_workspace<0>.launch(where, grid(ctas), x);
     auto const& l = fake_cuda::launches().back();
     EXPECT_EQ(l.arguments.size(), 3u);
     EXPECT_EQ(reinterpret_cast<f64*>(l.arguments[2])[7], 0) << "zeros";
@@ -446,13 +447,13 @@ TEST_F(fake_gpu, workspaces_are_not_made_inside_a_capture) {
   stream s = stream::borrow(static_cast<CUstream_st*>(native));
   buffer<i32> x(gpu, 64);
   fake_cuda::begin_capture(native);
-  EXPECT_EQ(message_of([&] { with_workspace.launch(s, grid(4), x); }),
+  EXPECT_EQ(message_of([&] { with_workspace<1>.launch(s, grid(4), x); }),
             "kernel 'with_workspace': its workspace of 1280 bytes is not there yet, and the stream is being captured into a graph; launch it once "
             "before the capture begins");
   EXPECT_NE(fake_cuda::end_capture(native), nullptr);
-  with_workspace.launch(s, grid(4), x);
+  with_workspace<1>.launch(s, grid(4), x);
   fake_cuda::begin_capture(native);
-  with_workspace.launch(s, grid(4), x);
+  with_workspace<1>.launch(s, grid(4), x);
   EXPECT_NE(fake_cuda::end_capture(native), nullptr);
   EXPECT_EQ(driver_errors(), 0);
 }
