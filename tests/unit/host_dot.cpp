@@ -107,6 +107,40 @@ inline constexpr auto ring = kernel<"ring">([](context& k, array<const T, 2> a, 
   store(c.region(at(m, n), extent<BM, BN>), acc);
 });
 
+// By pointers and masks. Ahead: k's part of the mask compares from the other side; without it K must be a multiple of 16.
+template <class T, bool Masked>
+inline constexpr auto pointer_product = kernel<"pointer_product", Masked>([](context& k, ptr<const T> a, ptr<const T> b, array<f32, 2> c, val<i32> m, val<i32> n,
+                                                                    val<i32> depth, val<i64> a_row, val<i64> a_k, val<i64> b_k, val<i64> b_n) {
+  auto rows = k.program_id(1) * 32 + k.arange<32>();
+  auto columns = k.program_id(0) * 48 + k.arange<48>();
+  auto acc = k.var(k.zeros<f32, 32, 48>());
+  for (auto kk : k.range(0, depth, 16)) {
+    auto j = kk + k.arange<16>();
+    auto x = a + (expand_dims<1>(rows) * a_row + expand_dims<0>(j) * a_k);
+    auto y = b + expand_dims<1>(j) * b_k + expand_dims<0>(columns) * b_n;
+    if constexpr (Masked) {
+      auto u = load(x, {.mask = (expand_dims<1>(rows) < m) & (expand_dims<0>(j) < depth), .other = 0});
+      auto v = load(y, {.mask = (expand_dims<1>(j) <= depth - 1) & (n > expand_dims<0>(columns)), .other = 0});
+      acc = k.dot(u, v, acc);
+    } else {
+      auto u = load(x, {.mask = expand_dims<1>(rows) < m, .other = 0});
+      auto v = load(y, {.mask = expand_dims<0>(columns) < n, .other = 0});
+      acc = k.dot(u, v, acc);
+    }
+  }
+  store(c.region(at(k.program_id(1) * 32, k.program_id(0) * 48), extent<32, 48>), acc);
+});
+// Rows one after the other, whole tiles, no mask, no strides.
+inline constexpr auto dense_pointers = kernel<"dense_pointers">([](context& k, ptr<const f32> a, ptr<const f32> b, array<f32, 2> c, val<i64> depth) {
+  auto rows = k.program_id<i64>(1) * 32 + k.arange<32>(), columns = k.program_id<i64>(0) * 32 + k.arange<32>();
+  auto acc = k.var(k.zeros<f32, 32, 32>());
+  for (auto kk : k.range(0, depth, 16)) {
+    auto j = kk + k.arange<16>();
+    acc = k.dot(load(a + (expand_dims<1>(rows) * depth + expand_dims<0>(j))), load(b + (expand_dims<1>(j) * 64 + expand_dims<0>(columns))), acc);
+  }
+  store(c.region(at(k.program_id(1) * 32, k.program_id(0) * 32), extent<32, 32>), acc);
+});
+
 // Sums out of bounds of a and b (they are 0) decide about what is stored.
 inline constexpr auto row_max = kernel<"row_max">([](context& k, array<const f32, 2> a, array<const f32, 2> b, array<f32, 1> c) {
   auto m = k.program_id(0) * 32;
@@ -152,6 +186,23 @@ TEST(dot_match, knows_what_operands_depend_on) {
   EXPECT_GE(m.found.rows, 0);
   EXPECT_EQ(match_dot_loop(split_k.graph()).found.bound_keys.size(), 2u);
   EXPECT_EQ(match_dot_loop(ring<f16, 64, 64, 32, 3>.graph()).found.a.lead, 2);
+}
+
+TEST(dot_match, reads_pointers_and_masks) {
+  EXPECT_EQ(why_not(pointer_product<bf16, true>.graph()), "");
+  EXPECT_EQ(why_not(pointer_product<f32, false>.graph()), "");
+  const auto m = match_dot_loop(pointer_product<f32, true>.graph());
+  ASSERT_TRUE(m);
+  EXPECT_EQ(m.found.a.pointers.limits[0].size(), 1u);
+  EXPECT_EQ(m.found.a.pointers.limits[1].size(), 1u);
+  EXPECT_EQ(m.found.a.keys.size(), 1u);
+  EXPECT_EQ(m.found.b.keys.size(), 1u);
+  EXPECT_FALSE(m.found.a.unit_step(1));
+  const auto dense = match_dot_loop(dense_pointers.graph());
+  ASSERT_TRUE(dense) << dense.why;
+  EXPECT_TRUE(dense.found.a.unit_step(1));
+  EXPECT_FALSE(dense.found.a.unit_step(0));
+  EXPECT_TRUE(dense.found.b.unit_step(dense.found.b.row_axis));
 }
 
 TEST(dot_match, knows_which_sums_count) {
@@ -555,6 +606,45 @@ TEST(host_dot, two_dimensional_grid_and_epilogue) {
         for (int k = 0; k < 77; ++k) sum += number(a(i, k)) * number(b(k, j));
         ASSERT_NEAR(out(i, j), std::max(sum, 0.), 1e-4) << cpu;
       }
+  }
+}
+
+template <class T, bool Masked> void check_pointers() {
+  std::mt19937_64 random(kiln_test::seed());
+  for (std::string const& cpu : cpus()) {
+    const graph_view g = pointer_product<T, Masked>.graph();
+    const code c = compile(g, specialisation::generic(g), cpu);
+    EXPECT_GE(c.info.chunk, 1);
+    for (size s : {size{100, 130, 77}, {32, 48, 16}, {1, 1, 1}, {33, 50, 300}, {64, 96, 0}, {7, 200, 512}})
+      for (bool by_column : {false, true}) {
+        if (!Masked) s.k = s.k / 16 * 16;
+        matrix<T> a(s.m, s.k, by_column, 3), b(s.k, s.n, by_column, 5);
+        matrix<f32> out(s.m, s.n);
+        a.fill(random), b.fill(random);
+        std::vector<std::uint64_t> slots{std::bit_cast<std::uint64_t>(&a(0, 0)), std::bit_cast<std::uint64_t>(&b(0, 0))};
+        out.slots(slots);
+        for (std::int64_t x : {s.m, s.n, s.k, a.row_stride, a.column_stride, b.row_stride, b.column_stride}) slots.push_back(static_cast<std::uint64_t>(x));
+        run(c, slots, {tiles(s.n, 48), tiles(s.m, 32), 1});
+        check(a, b, out, s.k, false, cpu + " " + std::to_string(s.m) + "x" + std::to_string(s.n) + "x" + std::to_string(s.k));
+        if (testing::Test::HasFatalFailure()) return;
+      }
+  }
+}
+TEST(host_dot, pointers_and_masks_f32) { check_pointers<f32, true>(); }
+TEST(host_dot, pointers_and_masks_bf16) { check_pointers<bf16, true>(); }
+TEST(host_dot, pointers_without_a_mask_along_k) { check_pointers<f32, false>(); }
+TEST(host_dot, dense_pointers) {
+  std::mt19937_64 random(kiln_test::seed());
+  for (std::string const& cpu : cpus()) {
+    const graph_view g = dense_pointers.graph();
+    const code c = compile(g, specialisation::generic(g), cpu);
+    matrix<f32> a(96, 400), b(400, 64), out(96, 64);
+    a.fill(random), b.fill(random);
+    std::vector<std::uint64_t> slots{std::bit_cast<std::uint64_t>(&a(0, 0)), std::bit_cast<std::uint64_t>(&b(0, 0))};
+    out.slots(slots);
+    slots.push_back(400);
+    run(c, slots, {2, 3, 1});
+    check(a, b, out, 400, false, cpu);
   }
 }
 

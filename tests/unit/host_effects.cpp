@@ -2,6 +2,7 @@
 #include "host_kernel.hpp"
 #include "run_time_recording.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <gtest/gtest.h>
 
@@ -45,6 +46,78 @@ inline constexpr auto pointer_var = kernel<"pointer_var">([](context& k, ptr<i32
     at = at.read() + 1;
   }
 });
+
+// Additions to few counters are summed up by each CTA first; to many, or with old values that are used, they are not.
+inline constexpr auto counted = kernel<"counted">([](context& k, ptr<const i32> x, ptr<i32> few, ptr<u64> some, ptr<i32> many, ptr<i32> old) {
+  auto i = k.program_id(0) * 300 + k.arange<300>();
+  auto v = load(x + i);
+  atomic_add(few + (min(max(v, -3), 8) + 3), 1, {.mask = v != 5});
+  atomic_add(some + (cast<i64>(v) & 31), cast<u64>(v));
+  atomic_add(many + (v & 1023), v);
+  store(old + i, atomic_add(few + (12 + (v & 1)), 1));
+});
+// A combine that is associative but not commutative: x -> a x + b, over axes that fill vectors, do not, and with lanes along
+// another axis.
+template <int N, bool Reverse>
+inline constexpr auto composed = kernel<"composed">([](context& k, ptr<const i32> a, ptr<const i32> b, ptr<i32> out) {
+  auto i = k.arange<N>();
+  auto f = [](auto a0, auto b0, auto a1, auto b1) { return pair_of(a0 * a1, a1 * b0 + b1); };
+  auto [p, q] = reduce<0>(load(a + i), load(b + i), f);
+  store(out, p);
+  store(out + 1, q);
+  store(out + 2 + i, cumsum<0>(load(a + i), {.reverse = Reverse}));
+});
+
+TEST(host_effects, counters) {
+  const host_kernel f(counted.graph());
+  std::vector<int> x(900), few(14), many(1024), old(900), want_few(14), want_many(1024);
+  std::vector<std::uint64_t> some(32), want_some(32);
+  for (int i = 0; i < 900; ++i) x[static_cast<std::size_t>(i)] = (i * 7919) % 41 - 20;
+  for (int v : x) {
+    if (v != 5) ++want_few[static_cast<std::size_t>(std::min(std::max(v, -3), 8) + 3)];
+    ++want_few[static_cast<std::size_t>(12 + (v & 1))];
+    want_some[static_cast<std::size_t>(v & 31)] += static_cast<std::uint64_t>(v);
+    want_many[static_cast<std::size_t>(v & 1023)] += v;
+  }
+  f.run({word(x.data()), word(few.data()), word(some.data()), word(many.data()), word(old.data())}, {3});
+  EXPECT_EQ(few, want_few);
+  EXPECT_EQ(some, want_some);
+  EXPECT_EQ(many, want_many);
+  std::vector<int> seen; // every old value once
+  for (std::size_t i = 0; i < 900; ++i)
+    if (x[i] & 1) seen.push_back(old[i]);
+  std::sort(seen.begin(), seen.end());
+  for (std::size_t i = 0; i < seen.size(); ++i) ASSERT_EQ(seen[i], static_cast<int>(i));
+}
+
+template <int N, bool Reverse> void check_composed() {
+  const host_kernel f(composed<N, Reverse>.graph());
+  std::vector<int> a(N), b(N), out(N + 2, -1);
+  std::uint32_t p = 1, q = 0, sum = 0;
+  for (int i = 0; i < N; ++i) {
+    a[static_cast<std::size_t>(i)] = i * 37 % 11 - 5 + (i * 37 % 11 == 5), b[static_cast<std::size_t>(i)] = i * 29 % 17;
+    p *= static_cast<std::uint32_t>(a[static_cast<std::size_t>(i)]);
+    q = q * static_cast<std::uint32_t>(a[static_cast<std::size_t>(i)]) + static_cast<std::uint32_t>(b[static_cast<std::size_t>(i)]);
+  }
+  f.run({word(a.data()), word(b.data()), word(out.data())}, {1});
+  EXPECT_EQ(static_cast<std::uint32_t>(out[0]), p) << N;
+  EXPECT_EQ(static_cast<std::uint32_t>(out[1]), q) << N;
+  for (int i = 0; i < N; ++i) {
+    const int at = Reverse ? N - 1 - i : i;
+    sum += static_cast<std::uint32_t>(a[static_cast<std::size_t>(at)]);
+    ASSERT_EQ(static_cast<std::uint32_t>(out[static_cast<std::size_t>(2 + at)]), sum) << N << " " << at;
+  }
+}
+TEST(host_effects, combines_keep_the_order_of_operands) {
+  check_composed<1, false>();
+  check_composed<2, true>();
+  check_composed<16, false>();
+  check_composed<17, true>();
+  check_composed<48, false>();
+  check_composed<100, true>();
+  check_composed<1024, false>();
+  check_composed<1021, true>();
+}
 
 TEST(host_effects, assertions) {
   const host_kernel f(checked.graph());

@@ -129,4 +129,120 @@ void place_slices(graph_view const& g, plan& p) {
   }
 }
 
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+void add_slice(plan& p, int node, int index, dtype t, bool pointers, std::int64_t elements, std::int64_t bytes) {
+  if (index == 0) p.slice_of[at(node)] = static_cast<int>(p.slices.size());
+  slice s;
+  s.node = node;
+  s.index = index;
+  s.type = t;
+  s.pointers = pointers;
+  s.elements = elements;
+  s.bytes = bytes;
+  p.slices.push_back(s);
+}
+
+// One for each buffer, var of a tile, and result of a kept node.
+void make_slices(graph_view const& g, plan& p) {
+  p.slice_of.assign(g.nodes.size(), -1);
+  bool combine = false;
+  for (int i = 0; i < g.size(); ++i) {
+    const node& x = g[i];
+    if (x.code == op::combine_begin) combine = true;
+    if (x.code == op::combine_end) combine = false;
+    if (combine || x.code == op::combine_end) continue;
+    if (x.code == op::alloc) {
+      const int number = static_cast<int>(g.attribute(i, 0));
+      if (g.storage_of(number) != number) continue; // lies in another's slice
+      const buffer_info& b = g.buffer(number);
+      const std::int64_t lanes = b.where == storage::tmem ? kiln::detail::tensor_lanes : 1;
+      add_slice(p, i, 0, b.type, false, g.shapes[at(b.shape)].elements(),
+                kiln::detail::storage_bytes(g, number) * lanes + kiln::detail::buffer_alignment(b));
+      continue;
+    }
+    auto add = [&](int index, dtype t, int like) {
+      const bool pointers = g[like].kind == node_kind::pointer;
+      const std::int64_t e = g.shape_of(index == 0 && x.code == op::var ? like : i).elements();
+      add_slice(p, i, index, t, pointers, e, pointers ? e * 8 : bytes_of(t, e));
+    };
+    if (x.code == op::var) {
+      const int v = g.operand(i, 0);
+      if (g[v].kind != node_kind::token && is_tile(g, v)) add(0, x.type, v);
+    } else if (p.kept[at(i)]) {
+      const bool several = (x.code == op::reduce || x.code == op::scan) && x.operand_count > 1;
+      for (int k = 0; k < (several ? x.operand_count : 1); ++k) add(k, several ? g[g.operand(i, k)].type : x.type, i);
+    }
+  }
+}
+
+void touch(plan& p, int node, int step) {
+  const int s = p.slice_of[at(node)];
+  if (s < 0) return;
+  for (std::size_t k = at(s); k < p.slices.size() && p.slices[k].node == node; ++k) {
+    slice& x = p.slices[k];
+    if (x.first < 0) x.first = step;
+    x.first = std::min(x.first, step);
+    x.last = std::max(x.last, step);
+  }
+}
+
+// From the first step that touches a slice to the last; if the two are not in the same loop body, to the end of the
+// outermost loop that only one of them is in.
+void set_lifetimes(graph_view const& g, plan& p, std::vector<std::vector<int>> const& used) {
+  for (slice& s : p.slices) s.first = s.last = -1;
+  std::vector<std::pair<int, int>> loops; // begin, end step
+  std::vector<int> open;
+  for (int k = 0; k < static_cast<int>(p.steps.size()); ++k) {
+    const step& s = p.steps[at(k)];
+    if (s.what == step::structure) {
+      const op o = g[s.index].code;
+      if (o == op::for_begin || o == op::while_begin) open.push_back(k);
+      if (o == op::for_end || o == op::while_end) {
+        loops.emplace_back(open.back(), k);
+        open.pop_back();
+      }
+    }
+    if (s.what == step::nest)
+      for (int node : used[at(s.index)]) touch(p, node, k);
+  }
+  for (slice& s : p.slices) {
+    if (s.first < 0) s.first = s.last = 0;
+    bool grown = true;
+    while (grown) {
+      grown = false;
+      for (const auto& [begin, end] : loops) {
+        const bool from_outside = s.first < begin && s.last > begin && s.last < end;
+        // A buffer keeps what an earlier pass left in it.
+        const bool carried = g[s.node].code == op::alloc && s.first > begin && s.first < end;
+        if (from_outside) {
+          s.last = end;
+          grown = true;
+        }
+        if (carried && (s.first != begin || s.last < end)) {
+          s.first = begin;
+          s.last = std::max(s.last, end);
+          grown = true;
+        }
+      }
+    }
+  }
+}
+
+} // namespace
+
+void lay_out_arena(graph_view const& g, plan& p, std::vector<std::vector<int>> const& used) {
+  make_slices(g, p);
+  set_lifetimes(g, p, used);
+  place_slices(g, p);
+  // Panels of products, counters of atomics.
+  p.scratch_at = p.arena_bytes;
+  for (int i = 0; i < g.size(); ++i) {
+    if (g[i].code == op::dot) p.shared_scratch(dot_scratch_bytes(g, i));
+    if (const std::int64_t few = private_counters_of(g, i).count) p.shared_scratch(bytes_of(g[g.operand(i, 0)].type, few));
+  }
+}
+
 } // namespace kiln::jit::host

@@ -1,4 +1,4 @@
-// Atomics: one element after the other. What the processor has no instruction for is a compare-and-swap loop.
+// Atomics: one element after the other; additions to few counters are summed up by each CTA first. What the processor has no instruction for is a compare-and-swap loop.
 #include "writer.hpp"
 
 #include "jit/emit/minmax.hpp"
@@ -78,7 +78,59 @@ Value* writer::atomic(int n, Value* p, llvm::ArrayRef<Value*> x) {
   return b.CreateBitCast(old, type);
 }
 
+void writer::emit_private_counters(int n, private_counters const& few) {
+  const int value_node = g.operand(n, 1), mask_node = g.operand(n, 2);
+  const dtype t = g[g.operand(n, 0)].type, index_type = g[few.index].type;
+  const shape& s = g.shape_of(few.index);
+  const std::int64_t bytes = bytes_of(t, few.count), size = bytes_of(t);
+  Type *type = carrier(t), *i64 = b.getInt64Ty();
+  const llvm::Align align(static_cast<std::uint64_t>(size));
+  const std::int64_t at = plan_.shared_scratch(bytes);
+  Value* counters = on(0, [&] { return b.CreateConstGEP1_64(b.getInt8Ty(), arena_, static_cast<std::uint64_t>(at)); });
+  b.CreateMemSet(counters, b.getInt8(0), static_cast<std::uint64_t>(bytes), llvm::MaybeAlign(64));
+  const int lane = lane_axis_of(s);
+  const unsigned widest = lanes_for(std::max({32, bits_of(t), bits_of(index_type)}), s.extent[lane]);
+  auto add = [&](Value* offset, Value* amount) {
+    offset = is_signed_int(index_type) ? b.CreateSExt(offset, i64) : b.CreateZExt(offset, i64);
+    offset = b.CreateSub(offset, b.getInt64(static_cast<std::uint64_t>(few.low)));
+    Value* p = b.CreateGEP(type, counters, offset);
+    b.CreateAlignedStore(b.CreateAdd(b.CreateAlignedLoad(type, p, align), amount), p, align);
+  };
+  coordinates x(static_cast<std::size_t>(s.rank), number(0));
+  for_each_outer(s, {lane}, x, [&] {
+    for_strips(s.extent[lane], widest, 1, [&](llvm::ArrayRef<strip> strips) {
+      width_ = strips[0].width;
+      x[static_cast<std::size_t>(lane)] = strips[0].at;
+      Value* offset = vector_of(pull(few.index, x), carrier(index_type));
+      const lanes all = pull(value_node, x);
+      Value* amount = mask_node < 0 && all.uniform() ? scalar_of(all, type) : vector_of(all, type);
+      if (mask_node >= 0) {
+        Value* m = vector_of(pull(mask_node, x), b.getInt1Ty());
+        amount = b.CreateSelect(m, amount, llvm::Constant::getNullValue(amount->getType()));
+      }
+      if (width_ == 1) {
+        add(offset, amount);
+        return;
+      }
+      for (std::uint64_t l = 0; l < width_; ++l)
+        add(b.CreateExtractElement(offset, l), amount->getType()->isVectorTy() ? b.CreateExtractElement(amount, l) : amount);
+    });
+    width_ = 1;
+  });
+  Value* base = scalar_value(few.base);
+  emit::loop(
+      b, b.getInt64(0), b.getInt64(static_cast<std::uint64_t>(few.count)), b.getInt64(1),
+      [&](Value* i) {
+        Value* sum = b.CreateAlignedLoad(type, b.CreateGEP(type, counters, i), align);
+        emit::when(b, b.CreateICmpNE(sum, llvm::Constant::getNullValue(type)), [&] {
+          atomic(n, b.CreateGEP(type, base, b.CreateAdd(i, b.getInt64(static_cast<std::uint64_t>(few.low)))), {sum});
+        });
+      },
+      {.at_least_once = true});
+}
+
 void writer::emit_atomic(int n) {
+  if (const private_counters few = private_counters_of(g, n); few.count > 0) return emit_private_counters(n, few);
   const int where = g.operand(n, 0);
   const int values = g[n].code == op::atomic_cas ? 2 : 1;
   const int mask_node = g.operand(n, 1 + values);

@@ -47,7 +47,9 @@ bool writer::bounds(int n, interval& out) {
   const int s = d.operand_count > 0 ? g.operand(n, 0) : -1;
   switch (d.code) {
   case op::iota: {
-    const std::int64_t low = g.attribute(n, 1), high = low + g.shape_of(n).extent[g.attribute(n, 0)] - 1;
+    const std::int64_t low = g.attribute(n, 1);
+    std::int64_t high = 0;
+    if (llvm::AddOverflow<std::int64_t>(low, g.shape_of(n).extent[g.attribute(n, 0)] - 1, high)) return false;
     const int bits = bits_of(d.type);
     if (bits < 64) {
       const std::int64_t least = is_signed_int(d.type) ? -(std::int64_t{1} << (bits - 1)) : 0;

@@ -114,6 +114,7 @@ private:
   // Whether memory is known to be dense along k (or along rows).
   bool dense(dot_source const& s, bool along_k) {
     const int axis = along_k ? s.k_axis : s.row_axis;
+    if (s.pointers.base >= 0) return s.unit_step(axis);
     const auto& f = facts_.params[static_cast<std::size_t>(g.attribute(g.operand(s.address, 0), 0))].stride[axis];
     return f.constant && f.value == 1;
   }
@@ -254,9 +255,27 @@ private:
     return b.CreateTrunc(wide, emit::carrier(b.getContext(), g[d.loop].type));
   }
 
+  Value* value(dot_sum const& sum, scalar_code::point const& p) {
+    Value* all = number(0);
+    for (dot_product_of const& x : sum) {
+      Value* one = number(x.factor);
+      for (int n : x.scalars) one = b.CreateMul(one, scalars_.wide(n, p));
+      all = b.CreateAdd(all, one);
+    }
+    return all;
+  }
+
+  // What says where the box of iteration t lies: the starts of a region; or of pointers the origin, then the limits of rows,
+  // then those of k.
   std::vector<Value*> starts(dot_source const& s, scalar_code::point p, Value* t) {
     p.index = index(t, s);
     std::vector<Value*> v;
+    if (s.pointers.base >= 0) {
+      v.push_back(value(s.pointers.origin, p));
+      for (int axis : {s.row_axis, s.k_axis})
+        for (dot_sum const& l : s.pointers.limits[axis]) v.push_back(value(l, p));
+      return v;
+    }
     for (int i = 1; i < g[s.address].operand_count; ++i) v.push_back(scalars_.wide(g.operand(s.address, i), p));
     return v;
   }
@@ -264,7 +283,7 @@ private:
   // Whether all boxes of a panel are known to lie side by side along k, first to last.
   bool adjacent(dot_source const& s) const {
     const int step = g.operand(d.loop, 2);
-    if (s.lead != 0 || g[step].code != op::constant || g.attribute(step, 0) != d.k) return false;
+    if (s.pointers.base >= 0 || s.lead != 0 || g[step].code != op::constant || g.attribute(step, 0) != d.k) return false;
     for (int i = 1; i < g[s.address].operand_count; ++i) {
       int start = g.operand(s.address, i);
       if (i - 1 != s.k_axis) {
@@ -282,7 +301,8 @@ private:
   // Packs iterations [t0, t1) of one panel. Iterations whose boxes lie side by side along k are one box.
   void pack(side& s, Value* panel, Value* t0, Value* t1) {
     dot_source const& src = *s.source;
-    const int param = static_cast<int>(g.attribute(g.operand(src.address, 0), 0));
+    const bool pointers = src.pointers.base >= 0;
+    const int param = static_cast<int>(g.attribute(pointers ? src.pointers.base : g.operand(src.address, 0), 0));
     auto p = at(read(item(s.owners, panel)));
     for (std::size_t i = 0; i < s.keys.size(); ++i) {
       const int key = src.keys[i];
@@ -290,13 +310,23 @@ private:
     }
     auto* to = bytes(s.panels, b.CreateMul(panel, number(s.panel_bytes)));
     const int rows = &src == &d.a ? d.m : d.n;
+    Value* row_stride = pointers ? value(src.pointers.step[src.row_axis], p) : scalars_.stride(param, src.row_axis);
+    Value* k_stride = pointers ? value(src.pointers.step[src.k_axis], p) : scalars_.stride(param, src.k_axis);
+    const std::size_t row_limits = src.pointers.limits[src.row_axis].size();
+    // What starts(t + n)[i] is if the boxes lie side by side.
+    const auto expected = [&](std::vector<Value*> const& box, std::size_t i, Value* n) {
+      auto* k = b.CreateMul(n, number(d.k));
+      if (!pointers) return static_cast<int>(i) == src.k_axis ? b.CreateAdd(box[i], k) : box[i];
+      if (i == 0) return b.CreateAdd(box[i], b.CreateMul(k, k_stride));
+      return i <= row_limits ? box[i] : b.CreateSub(box[i], k);
+    };
     const auto one_box = [&](std::vector<Value*> const& box, Value* t, Value* length) {
       auto* k = b.CreateMul(length, number(d.k));
       // What of the box is in bounds: [low, high) on both axes, nothing if another axis is out of bounds.
       Value* inside = b.getTrue();
       Value* address = scalars_.data(param);
       Value *low[2], *high[2], *offset = number(0);
-      for (std::size_t i = 0; i < box.size(); ++i) {
+      for (std::size_t i = 0; i < box.size() && !pointers; ++i) {
         const int axis = static_cast<int>(i);
         auto *extent = scalars_.extent(param, axis), *start = box[i];
         offset = b.CreateAdd(offset, b.CreateMul(start, scalars_.stride(param, axis)));
@@ -309,10 +339,20 @@ private:
           inside = b.CreateAnd(inside, b.CreateAnd(b.CreateICmpSGE(start, number(0)), b.CreateICmpSLT(start, extent)));
         }
       }
+      if (pointers) {
+        offset = box[0];
+        for (int side_of : {0, 1}) {
+          auto* size = side_of ? k : number(rows);
+          low[side_of] = number(0);
+          high[side_of] = size;
+          const std::size_t first = side_of ? 1 + row_limits : 1, last = side_of ? box.size() : 1 + row_limits;
+          for (std::size_t i = first; i < last; ++i) high[side_of] = minimum(high[side_of], maximum(box[i], number(0)));
+        }
+      }
       high[0] = b.CreateSelect(inside, high[0], low[0]);
       address = b.CreateGEP(b.getInt8Ty(), address, b.CreateMul(offset, number(bytes_of(src.types.front()))));
       auto* done = b.CreateMul(b.CreateSub(t, t0), number(r.k_tile * s.k_bytes));
-      b.CreateCall(s.pack, {bytes(to, done), address, scalars_.stride(param, src.row_axis), scalars_.stride(param, src.k_axis),
+      b.CreateCall(s.pack, {bytes(to, done), address, row_stride, k_stride,
                             low[0], high[0], low[1], high[1], k});
     };
     if (adjacent(src)) return one_box(starts(src, p, t0), t0, b.CreateSub(t1, t0));
@@ -327,10 +367,8 @@ private:
                 auto* there = b.CreateAdd(t, n[0]);
                 Value* go = b.CreateICmpSLT(there, t1);
                 const auto next = starts(src, p, there);
-                for (std::size_t i = 0; i < box.size(); ++i) {
-                  Value* expected = static_cast<int>(i) == src.k_axis ? b.CreateAdd(box[i], b.CreateMul(n[0], number(d.k))) : box[i];
-                  go = b.CreateAnd(go, b.CreateICmpEQ(next[i], expected));
-                }
+                for (std::size_t i = 0; i < box.size(); ++i)
+                  go = b.CreateAnd(go, b.CreateICmpEQ(next[i], expected(box, i, n[0])));
                 return go;
               },
               [&](const emit::values& n) { return emit::values{b.CreateAdd(n[0], number(1))}; })[0];

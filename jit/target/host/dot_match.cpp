@@ -176,11 +176,12 @@ private:
     if (g[n].code == op::load) {
       s.load = n;
       if (g.attribute(n, 2) != 0) return no("an operand is a volatile load");
-      if (g.operand(n, 1) >= 0) return no("an operand's load has a mask");
       if (!constant_bits(g.operand(n, 2), s.other)) return no("an operand's .other is not a constant");
       if (n > end_) return no("an operand is loaded after the loop");
       if (!top_level_or_in_loop(n)) return no("an operand is loaded in a region of its own");
       address = g.operand(n, 0);
+      if (g[address].kind == node_kind::pointer) return pointers(n, swapped, s);
+      if (g.operand(n, 1) >= 0) return no("an operand's load has a mask");
     } else if (g[n].code == op::local_load || g[n].code == op::view_index) {
       if (!ring(g[n].code == op::local_load ? g.operand(n, 0) : n, s)) return false;
       address = g.operand(s.load, 0);
@@ -190,8 +191,26 @@ private:
     return region(address, swapped, s);
   }
 
+  bool pointers(int load, bool swapped, dot_source& s) {
+    s.address = g.operand(load, 0);
+    if (!match_dot_pointers(g, s.address, g.operand(load, 1), d.loop, s.pointers))
+      return no("an operand's pointers or mask are not linear");
+    s.row_axis = 0, s.k_axis = 1;
+    if ((&s == &d.b) != swapped) std::swap(s.row_axis, s.k_axis);
+    const auto collect = [&](dot_sum const& sum) {
+      for (dot_product_of const& p : sum)
+        for (int n : p.scalars) collect_keys(n, s.keys);
+    };
+    collect(s.pointers.origin);
+    for (int i = 0; i < 2; ++i) {
+      collect(s.pointers.step[i]);
+      for (dot_sum const& l : s.pointers.limits[i]) collect(l);
+    }
+    return true;
+  }
+
   bool region(int address, bool swapped, dot_source& s) {
-    if (g[address].code != op::region) return no("an operand is loaded through a pointer tile");
+    if (g[address].code != op::region) return no("an operand is neither a region's nor a pointer tile's");
     s.address = address;
     const shape& box = g.shape_of(address);
     int axes[max_rank], n = 0;
@@ -269,7 +288,11 @@ private:
     for (int i = 0; i < 2; ++i) {
       const auto p = beyond_index(g.operand(n, i));
       const auto c = evaluate(g.operand(n, 1 - i), 0);
-      if (p && c && c->leaf < 0 && !depends_on(g, g.operand(n, 1 - i), d.loop)) return *p + c->known;
+      if (p && c && c->leaf < 0 && !depends_on(g, g.operand(n, 1 - i), d.loop)) {
+        std::int64_t sum = 0;
+        if (__builtin_add_overflow(*p, c->known, &sum)) return {};
+        return sum;
+      }
     }
     return {};
   }
@@ -304,7 +327,9 @@ private:
       return partly_known{std::max(v[0]->leaf, v[1]->leaf), wrapped(add(v[0]->known, v[1]->known), x.type)};
     case op::sub:
       if (!known) return {};
-      return partly_known{-1, wrapped(add(v[0]->known, -v[1]->known), x.type)};
+      return partly_known{-1, wrapped(static_cast<std::int64_t>(static_cast<std::uint64_t>(v[0]->known) -
+                                                                static_cast<std::uint64_t>(v[1]->known)),
+                                      x.type)};
     case op::mul:
       if (!known) return {};
       return partly_known{-1, wrapped(static_cast<std::int64_t>(static_cast<std::uint64_t>(v[0]->known) *

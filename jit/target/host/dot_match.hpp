@@ -7,7 +7,8 @@
 //     acc = k.dot(A(i), B(i), acc);       // or acc = acc + k.dot(A(i), B(i))
 //   }
 //
-// where A and B are loads of array regions, transposed, squeezed or cast on the way; or ring buffers that a cp.async
+// where A and B are loads of array regions, or through tiles of pointers that are linear in their coordinates, with masks
+// that compare coordinates with bounds; transposed, squeezed or cast on the way; or ring buffers that a cp.async
 // pipeline fills: slot i % S then holds what iteration i - lead loaded, and that load is what A or B is. Region starts
 // may be any index arithmetic on parameters, program ids and the loop index: code for the product evaluates it per
 // iteration, so nothing is assumed of how starts advance. CTAs whose operands depend on equal numbers ("keys") share them.
@@ -25,15 +26,36 @@
 
 namespace kiln::jit::host {
 
+/// A sum of products of scalars, for instance pid * 128 + stride * k.
+struct dot_product_of {
+  std::int64_t factor = 1;
+  std::vector<int> scalars; ///< nodes that is_index_arithmetic admits
+};
+using dot_sum = std::vector<dot_product_of>;
+
+/// An operand that is loaded through a tile of pointers: element [i, j] lies `origin + i * step[0] + j * step[1]` elements
+/// behind the pointer parameter `base`, and is `other` where an index reaches one of its axis' limits.
+struct dot_pointers {
+  int base = -1; ///< -1: a region
+  dot_sum origin, step[2];
+  std::vector<dot_sum> limits[2];
+};
+
 /// Where one operand of the product comes from. Its axes are called row (m of a, n of b) and k.
 struct dot_source {
   int load = -1;              ///< the load or async_load
-  int address = -1;           ///< the region it reads
+  int address = -1;           ///< the region, or the tile of pointers, that it reads
+  dot_pointers pointers;
   int row_axis = 0, k_axis = 1; ///< axes of the region
   std::int64_t lead = 0;      ///< the address of iteration i is `address` with i - lead for the loop index
   std::vector<dtype> types;   ///< as loaded, after each cast, as multiplied
   std::uint64_t other = 0;    ///< bits, of the loaded type, of elements out of bounds
   std::vector<int> keys;      ///< scalars that differ between CTAs and decide the operand
+  /// Whether the pointers of neighbours along an axis are known to be neighbours.
+  bool unit_step(int axis) const {
+    dot_sum const& s = pointers.step[axis];
+    return s.size() == 1 && s[0].factor == 1 && s[0].scalars.empty();
+  }
 };
 
 /// A region that sums are stored to, element by element: rows and columns of the product lie along these axes.
@@ -66,6 +88,10 @@ struct dot_match {
   std::string why;
   explicit operator bool() const { return why.empty(); }
 };
+
+/// Writes a tile of pointers of rank 2 and its mask (-1: none) as sums. The index of `loop` may be in origin and limits.
+/// Fails (false) for what is not linear in the tile's coordinates, or not made of index arithmetic.
+bool match_dot_pointers(graph_view const& g, int address, int mask, int loop, dot_pointers& out);
 
 /// Looks for the loop. Requires a valid graph.
 KILN_INTERNAL_API dot_match match_dot_loop(graph_view const& g);

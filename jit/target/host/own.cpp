@@ -69,7 +69,8 @@ std::vector<Value*> writer::run_combine(int begin, llvm::ArrayRef<Value*> left, 
   return results;
 }
 
-// Axis `axis` is walked in order; lanes run along another axis, where there is one.
+// Axis `axis` is walked in order; lanes run along another axis, where there is one. Where there is none, each lane walks
+// a part of the axis of its own, and the parts are combined in order at last.
 void writer::emit_custom_reduce(int n) {
   const shape& s = g.shape_of(g.operand(n, 0));
   const int axis = static_cast<int>(g.attribute(n, 1)), body = static_cast<int>(g.attribute(n, 4));
@@ -94,6 +95,14 @@ void writer::emit_custom_reduce(int n) {
   coordinates x(static_cast<std::size_t>(s.rank), number(0));
   llvm::SmallVector<int, 6> skip(walked.begin(), walked.end());
   if (lane >= 0) skip.push_back(lane);
+  int long_axis = -1, long_axes = 0;
+  for (int d : walked)
+    if (s.extent[d] > 1) long_axis = d, ++long_axes;
+  unsigned parts = 1;
+  if (lane < 0 && long_axes == 1) {
+    parts = lanes_for(bits, s.extent[long_axis] / 2);
+    while (s.extent[long_axis] % parts != 0) parts /= 2;
+  }
   auto columns = [&] {
     std::vector<llvm::AllocaInst*> held;
     for (int o : g.operands(n)) held.push_back(cell(vector_type(carrier(g[o].type), width_)));
@@ -114,7 +123,29 @@ void writer::emit_custom_reduce(int n) {
     llvm::SmallVector<int, 6> others;
     for (int d = 0; d < s.rank; ++d)
       if (!llvm::is_contained(walked, d)) others.push_back(d);
-    for_each_outer(s, others, x, step);
+    if (parts > 1) {
+      const std::int64_t part = s.extent[long_axis] / parts;
+      lanes& at = x[static_cast<std::size_t>(long_axis)];
+      at = open_loop(part);
+      at.step = part;
+      step();
+      close_loop();
+    } else {
+      for_each_outer(s, others, x, step);
+    }
+    std::vector<Value*> result;
+    for (auto* h : held) result.push_back(b.CreateLoad(h->getAllocatedType(), h));
+    for (unsigned w = parts; w > 1; w /= 2) { // neighbours
+      std::vector<Value*> left, right;
+      llvm::SmallVector<int, 32> even, odd;
+      for (int i = 0; i < static_cast<int>(w); i += 2) even.push_back(i), odd.push_back(i + 1);
+      for (Value* v : result) {
+        left.push_back(w == 2 ? b.CreateExtractElement(v, std::uint64_t{0}) : b.CreateShuffleVector(v, even));
+        right.push_back(w == 2 ? b.CreateExtractElement(v, std::uint64_t{1}) : b.CreateShuffleVector(v, odd));
+      }
+      width_ = w / 2;
+      result = run_combine(body, left, right);
+    }
     for (int d : walked) x[static_cast<std::size_t>(d)] = number(0);
     coordinates r;
     for (int d = 0; d < s.rank; ++d) {
@@ -123,7 +154,7 @@ void writer::emit_custom_reduce(int n) {
       else if (keep) r.push_back(number(0));
     }
     for (std::size_t k = 0; k < count; ++k) {
-      Value* v = b.CreateLoad(held[k]->getAllocatedType(), held[k]);
+      Value* v = result[k];
       if (scalar)
         b.CreateStore(v, k == 0 ? cells_[static_cast<std::size_t>(n)] : more_cells_.at(n * 8 + static_cast<int>(k)));
       else
@@ -133,8 +164,9 @@ void writer::emit_custom_reduce(int n) {
   };
   for_each_outer(s, skip, x, [&] {
     if (lane < 0) {
-      width_ = 1;
+      width_ = parts;
       columns();
+      width_ = 1;
       return;
     }
     for_strips(s.extent[lane], lanes_for(bits, s.extent[lane]), 1, [&](llvm::ArrayRef<strip> strips) {
@@ -149,6 +181,8 @@ void writer::emit_custom_reduce(int n) {
 // -- scan
 // --------------------------------------------------------------------------------------------------------------
 
+// Lanes run along another axis, where there is one; otherwise each strip is scanned within itself, in steps of 1, 2, 4..
+// lanes, and then joined to what came before it.
 void writer::emit_scan(int n) {
   const int source = g.operand(n, 0);
   const shape& s = g.shape_of(source);
@@ -165,46 +199,96 @@ void writer::emit_scan(int n) {
   if (lane >= 0) skip.push_back(lane);
   const dtype type = g[source].type, t = emit::compute_type(type);
   const bool narrow = !custom && is_float(type) && bits_of(type) < 32;
-  auto columns = [&] {
-    std::vector<llvm::AllocaInst*> held;
+
+  std::vector<llvm::AllocaInst*> held; // what the elements before amount to, and whether there were any
+  llvm::AllocaInst* started = nullptr;
+  auto open = [&] {
+    held.clear();
     for (std::size_t k = 0; k < count; ++k) {
       const dtype h = custom ? g[g.operand(n, static_cast<int>(k))].type : t;
       held.push_back(cell(vector_type(carrier(h), width_)));
       b.CreateStore(llvm::Constant::getNullValue(held.back()->getAllocatedType()), held.back());
     }
-    auto* started = cell(b.getInt1Ty());
+    started = cell(b.getInt1Ty());
     b.CreateStore(b.getFalse(), started);
+  };
+  auto combined = [&](std::vector<Value*> const& before, std::vector<Value*> const& after) -> std::vector<Value*> {
+    if (custom) return run_combine(body, before, after);
+    if ((o == reduce_op::max || o == reduce_op::min) && is_float(type))
+      return {emit::float_extremum(e, o == reduce_op::max ? emit::extremum::maximum : emit::extremum::minimum,
+                                   nan_mode::ignore, before[0], after[0])};
+    return {combine(o, nan_mode::ignore, t, after[0], before[0])};
+  };
+  auto elements = [&] {
+    std::vector<Value*> in;
+    for (int v : g.operands(n)) in.push_back(vector_of(pull(v, x), carrier(g[v].type)));
+    if (narrow) in[0] = widen_float(in[0], type);
+    return in;
+  };
+  // `in` after what is held; `splat_held`: one value for all lanes.
+  auto joined = [&](std::vector<Value*> const& in, bool splat_held) {
+    std::vector<Value*> before;
+    for (auto* h : held) {
+      Value* v = b.CreateLoad(h->getAllocatedType(), h);
+      before.push_back(splat_held ? splat(v) : v);
+    }
+    Value* first = b.CreateNot(b.CreateLoad(b.getInt1Ty(), started));
+    std::vector<Value*> made = combined(before, in);
+    for (std::size_t k = 0; k < count; ++k) made[k] = b.CreateSelect(first, in[k], made[k]);
+    b.CreateStore(b.getTrue(), started);
+    return made;
+  };
+  auto deliver = [&](std::vector<Value*> const& made) {
+    for (std::size_t k = 0; k < count; ++k) {
+      Value* v = narrow ? narrow_float(made[k], type) : made[k];
+      write_slice(plan_.slice_of[static_cast<std::size_t>(n)] + static_cast<int>(k), s, x, of(v, here_, width_ > 1));
+    }
+  };
+  auto columns = [&] {
+    open();
     lanes i = s.extent[axis] > 1 ? open_loop(s.extent[axis]) : number(0);
     if (reverse) i = sum(number(s.extent[axis] - 1), i, b.getInt64Ty(), true);
     x[static_cast<std::size_t>(axis)] = i;
-    std::vector<Value*> in, old, made;
-    for (std::size_t k = 0; k < count; ++k) {
-      const int v = g.operand(n, static_cast<int>(k));
-      in.push_back(vector_of(pull(v, x), carrier(g[v].type)));
-      old.push_back(b.CreateLoad(held[k]->getAllocatedType(), held[k]));
-    }
-    if (narrow) in[0] = widen_float(in[0], type);
-    Value* first = b.CreateNot(b.CreateLoad(b.getInt1Ty(), started));
-    if (custom) made = run_combine(body, old, in);
-    else if ((o == reduce_op::max || o == reduce_op::min) && is_float(type))
-      made = {emit::float_extremum(e, o == reduce_op::max ? emit::extremum::maximum : emit::extremum::minimum,
-                                   nan_mode::ignore, old[0], in[0])};
-    else made = {combine(o, nan_mode::ignore, t, in[0], old[0])};
-    for (std::size_t k = 0; k < count; ++k) {
-      Value* v = b.CreateSelect(first, in[k], made[k]);
-      b.CreateStore(v, held[k]);
-      if (narrow) v = narrow_float(v, type);
-      write_slice(plan_.slice_of[static_cast<std::size_t>(n)] + static_cast<int>(k), s, x, of(v, here_, width_ > 1));
-    }
-    b.CreateStore(b.getTrue(), started);
+    const std::vector<Value*> made = joined(elements(), false);
+    for (std::size_t k = 0; k < count; ++k) b.CreateStore(made[k], held[k]);
+    deliver(made);
     if (s.extent[axis] > 1) close_loop();
   };
+  auto along = [&] {
+    width_ = 1;
+    open();
+    for_strips(s.extent[axis], lanes_for(bits, s.extent[axis]), 1, [&](llvm::ArrayRef<strip> strips) {
+      const unsigned w = width_ = strips[0].width;
+      lanes at = strips[0].at;
+      if (reverse) { // strips from the end on, their lanes in the order of memory
+        at.step = 0;
+        at = sum(number(s.extent[axis] - w), at, b.getInt64Ty(), true);
+        at.step = w > 1 ? 1 : 0;
+      }
+      x[static_cast<std::size_t>(axis)] = at;
+      std::vector<Value*> v = elements();
+      for (unsigned d = 1; d < w; d *= 2) {
+        llvm::SmallVector<int, 64> pick;
+        llvm::SmallVector<llvm::Constant*, 64> has;
+        for (unsigned l = 0; l < w; ++l) {
+          const bool there = reverse ? l + d < w : l >= d;
+          pick.push_back(static_cast<int>(!there ? l : reverse ? l + d : l - d));
+          has.push_back(b.getInt1(there));
+        }
+        std::vector<Value*> before;
+        for (Value* p : v) before.push_back(b.CreateShuffleVector(p, pick));
+        const std::vector<Value*> made = combined(before, v);
+        for (std::size_t k = 0; k < count; ++k) v[k] = b.CreateSelect(llvm::ConstantVector::get(has), made[k], v[k]);
+      }
+      v = joined(v, true);
+      for (std::size_t k = 0; k < count; ++k)
+        b.CreateStore(w > 1 ? b.CreateExtractElement(v[k], std::uint64_t{reverse ? 0 : w - 1}) : v[k], held[k]);
+      deliver(v);
+    });
+    width_ = 1;
+  };
   for_each_outer(s, skip, x, [&] {
-    if (lane < 0) {
-      width_ = 1;
-      columns();
-      return;
-    }
+    if (lane < 0) return along();
     for_strips(s.extent[lane], lanes_for(bits, s.extent[lane]), 1, [&](llvm::ArrayRef<strip> strips) {
       width_ = strips[0].width;
       x[static_cast<std::size_t>(lane)] = strips[0].at;

@@ -49,7 +49,9 @@ public:
     do assert(++attempts <= n_ + 2 && "each scan stores one more node");
     while (!scan());
     (void)attempts;
-    lay_out();
+    result_.kept.assign(size(), 0);
+    for (int i = 0; i < n_; ++i) result_.kept[at(i)] = !combine_[at(i)] && is_tile(g, i) && kept(i) && result_.in_place[at(i)] < 0;
+    lay_out_arena(g, result_, used_slices());
     return std::move(result_);
   }
 
@@ -649,145 +651,33 @@ private:
     return true;
   }
 
-  // -- the arena
-  // -------------------------------------------------------------------------------------------------------
-
-  void add_slice(int node, int index, dtype t, bool pointers, std::int64_t elements, std::int64_t bytes) {
-    if (index == 0) result_.slice_of[at(node)] = static_cast<int>(result_.slices.size());
-    slice s;
-    s.node = node;
-    s.index = index;
-    s.type = t;
-    s.pointers = pointers;
-    s.elements = elements;
-    s.bytes = bytes;
-    result_.slices.push_back(s);
-  }
-
-  void lay_out() {
-    result_.slice_of.assign(size(), -1);
-    result_.kept.assign(size(), 0);
-    for (int i = 0; i < n_; ++i) {
-      const node& x = g[i];
-      if (combine_[at(i)]) continue;
-      if (x.code == op::alloc) {
-        const int number = static_cast<int>(g.attribute(i, 0));
-        if (g.storage_of(number) != number) continue; // lies in another's slice
-        const buffer_info& b = g.buffer(number);
-        const std::int64_t lanes = b.where == storage::tmem ? kiln::detail::tensor_lanes : 1;
-        add_slice(i, 0, b.type, false, g.shapes[at(b.shape)].elements(),
-                  kiln::detail::storage_bytes(g, number) * lanes + kiln::detail::buffer_alignment(b));
-        continue;
-      }
-      if (x.code == op::var) {
-        const int v = g.operand(i, 0);
-        if (g[v].kind == node_kind::token || !is_tile(g, v)) continue;
-        const bool p = g[v].kind == node_kind::pointer;
-        const std::int64_t e = g.shape_of(v).elements();
-        add_slice(i, 0, x.type, p, e, p ? e * 8 : bytes_of(x.type, e));
-        continue;
-      }
-      if (x.kind != node_kind::value && x.kind != node_kind::pointer) continue;
-      if (x.code == op::dot && result_.in_place[at(i)] >= 0) continue;
-      if (!kept(i) || g.shape_of(i).rank == 0) continue;
-      result_.kept[at(i)] = 1;
-      const std::int64_t e = g.shape_of(i).elements();
-      const bool p = x.kind == node_kind::pointer;
-      if (x.code == op::reduce && x.operand_count > 1) {
-        for (int k = 0; k < x.operand_count; ++k) {
-          const dtype t = g[g.operand(i, k)].type;
-          add_slice(i, k, t, false, e, bytes_of(t, e));
-        }
-      } else if (x.code == op::scan && x.operand_count > 1) {
-        for (int k = 0; k < x.operand_count; ++k) {
-          const dtype t = g[g.operand(i, k)].type;
-          add_slice(i, k, t, false, e, bytes_of(t, e));
-        }
-      } else {
-        add_slice(i, 0, x.type, p, e, p ? e * 8 : bytes_of(x.type, e));
-      }
-    }
-    set_lifetimes();
-    place_slices(g, result_);
-    // Panels of products.
-    result_.scratch_at = result_.arena_bytes;
-    for (int i = 0; i < n_; ++i)
-      if (g[i].code == op::dot) result_.shared_scratch(dot_scratch_bytes(g, i));
-  }
-
-  void touch(int node, int step) {
-    const int s = result_.slice_of[at(node)];
-    if (s < 0) return;
-    for (std::size_t k = at(s); k < result_.slices.size() && result_.slices[k].node == node; ++k) {
-      slice& x = result_.slices[k];
-      if (x.first < 0) x.first = step;
-      x.first = std::min(x.first, step);
-      x.last = std::max(x.last, step);
-    }
-  }
-
-  // From the first step that touches a slice to the last; if the two are not in the same loop body, to the end of the
-  // outermost loop that only one of them is in.
-  void set_lifetimes() {
-    for (slice& s : result_.slices) s.first = s.last = -1;
-    const int steps = static_cast<int>(result_.steps.size());
-    std::vector<std::pair<int, int>> loops; // begin, end step
-    std::vector<int> open;
-    for (int k = 0; k < steps; ++k) {
-      const step& s = result_.steps[at(k)];
-      if (s.what == step::structure) {
-        const op o = g[s.index].code;
-        if (o == op::for_begin || o == op::while_begin) open.push_back(k);
-        if (o == op::for_end || o == op::while_end) {
-          loops.emplace_back(open.back(), k);
-          open.pop_back();
-        }
-      }
-      if (s.what != step::nest) continue;
-      for (const root& t : result_.nests[at(s.index)].roots) {
+  // The nodes whose slices each nest uses: tiles, vars, buffers.
+  std::vector<std::vector<int>> used_slices() {
+    std::vector<std::vector<int>> used(result_.nests.size());
+    for (std::size_t i = 0; i < used.size(); ++i)
+      for (const root& t : result_.nests[i].roots) {
+        auto use = [&](int node) { used[i].push_back(node); };
+        auto use_buffer = [&](int view) { use(g.buffers[at(storage_of_view(view))].node); };
         const reads r = reads_of(t);
-        touch(t.node, k);
-        for (const seen& x : r.stored) touch(x.node, k);
+        use(t.node);
+        for (const seen& x : r.stored) use(x.node);
         for (const seen& x : r.lazy) {
           const op o = g[x.node].code;
-          if (o == op::var_get) touch(g.operand(x.node, 0), k);
-          if (o == op::local_load || o == op::local_gather) touch_buffer(g.operand(x.node, 0), k);
+          if (o == op::var_get) use(g.operand(x.node, 0));
+          if (o == op::local_load || o == op::local_gather) use_buffer(g.operand(x.node, 0));
         }
         const op o = g[t.node].code;
-        if (o == op::var_set) touch(g.operand(t.node, 0), k);
-        if (o == op::local_store || o == op::local_scatter) touch_buffer(g.operand(t.node, 0), k);
-        if (o == op::async_load) touch_buffer(g.operand(t.node, 1), k);
+        if (o == op::var_set) use(g.operand(t.node, 0));
+        if (o == op::local_store || o == op::local_scatter) use_buffer(g.operand(t.node, 0));
+        if (o == op::async_load) use_buffer(g.operand(t.node, 1));
         if (o == op::dot) {
-          if (result_.in_place[at(t.node)] >= 0) touch(result_.in_place[at(t.node)], k);
+          if (result_.in_place[at(t.node)] >= 0) use(result_.in_place[at(t.node)]);
           for (int j = 0; j < 2; ++j)
-            if (g[g.operand(t.node, j)].kind == node_kind::view) touch_buffer(g.operand(t.node, j), k);
+            if (g[g.operand(t.node, j)].kind == node_kind::view) use_buffer(g.operand(t.node, j));
         }
       }
-    }
-    for (slice& s : result_.slices) {
-      if (s.first < 0) s.first = s.last = 0;
-      bool grown = true;
-      while (grown) {
-        grown = false;
-        for (const auto& [begin, end] : loops) {
-          const bool from_outside = s.first < begin && s.last > begin && s.last < end;
-          // A cell or a buffer keeps what an earlier pass left in it.
-          const op o = g[s.node].code;
-          const bool carried = (o == op::alloc) && s.first > begin && s.first < end;
-          if (from_outside) {
-            s.last = end;
-            grown = true;
-          }
-          if (carried && (s.first != begin || s.last < end)) {
-            s.first = begin;
-            s.last = std::max(s.last, end);
-            grown = true;
-          }
-        }
-      }
-    }
+    return used;
   }
-  void touch_buffer(int view, int step) { touch(g.buffers[at(storage_of_view(view))].node, step); }
 
   graph_view const& g;
   int n_;

@@ -84,6 +84,18 @@ constexpr std::int64_t a_panel_stride(std::int64_t k) { return k + 16; }
 /// Scratch that the panels of a dot take.
 std::int64_t dot_scratch_bytes(graph_view const& g, int n);
 
+/// An atomic addition of a tile to a few counters, base[low .. low + count), whose old values nobody asks for. Each CTA may
+/// add up its own first: integer sums do not show in what order they came about. count == 0: it is none.
+struct private_counters {
+  int base = -1, index = -1; ///< a scalar pointer; a tile of offsets
+  std::int64_t low = 0, count = 0;
+};
+private_counters private_counters_of(graph_view const& g, int n);
+
+/// Makes the slices of a plan whose steps, nests and kept tiles are decided, with their lifetimes and places. `used`, by
+/// nest: the nodes whose slices it touches.
+void lay_out_arena(graph_view const& g, plan& p, std::vector<std::vector<int>> const& used);
+
 /// Gives every slice its offset: slices that are alive at the same step do not overlap.
 void place_slices(graph_view const& g, plan& p);
 

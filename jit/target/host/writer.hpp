@@ -234,6 +234,7 @@ private:
   void emit_scatter(int n);
   void emit_print(int n);
   void emit_atomic(int n);
+  void emit_private_counters(int n, private_counters const& few);
   Value* atomic(int n, Value* pointer, llvm::ArrayRef<Value*> operands);
   void emit_dot(int n);
   std::vector<Value*> run_combine(int body, llvm::ArrayRef<Value*> left, llvm::ArrayRef<Value*> right);
