@@ -167,7 +167,11 @@ private:
 
   // Fills the tables for the CTAs from number `base` on; returns how many there are: all with the same loop bounds.
   Value* gather(Value* base) {
-    auto* limit = minimum(b.CreateSub(entry_.last, base), number(r.group));
+    Value* limit = minimum(b.CreateSub(entry_.last, base), number(r.group));
+    if (columns_ && r.group > 1) { // not into the next band: its rows are others
+      auto* in_band = b.CreateMul(columns_, number(r.band));
+      limit = minimum(limit, b.CreateSub(in_band, b.CreateURem(base, in_band)));
+    }
     for (side* s : {&a_, &b_}) b.CreateStore(number(0), s->count);
     std::vector<Value*> first_bounds;
     for (int k : d.bound_keys) first_bounds.push_back(scalars_.wide(k, at(renumbered(base))));
