@@ -47,7 +47,10 @@ shape_of_kernel choose_kernel(int m, int n, int lanes, dot_cpu const& cpu) {
 
 // The axis along which an operand's memory is dense, as far as is known; k_axis unless the facts say otherwise.
 int unit_axis(graph_view const& g, dot_source const& s, specialisation const& facts) {
-  if (s.pointers.base >= 0) return s.unit_step(s.row_axis) && !s.unit_step(s.k_axis) ? s.row_axis : s.unit_step(s.k_axis) ? s.k_axis : std::max(s.row_axis, s.k_axis);
+  if (s.pointers.base >= 0) {
+    if (s.unit_step(s.k_axis)) return s.k_axis;
+    return s.unit_step(s.row_axis) ? s.row_axis : std::max(s.row_axis, s.k_axis);
+  }
   const int param = static_cast<int>(g.attribute(g.operand(s.address, 0), 0));
   const auto& f = facts.params[static_cast<std::size_t>(param)];
   const auto unit = [&](int axis) { return f.stride[axis].constant && f.stride[axis].value == 1; };
