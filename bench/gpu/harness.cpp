@@ -42,18 +42,32 @@ double session::time(std::function<void()> const& run) { return median(run, repe
 double session::time_long(std::function<void()> const& run) { return median(run, std::max(5, repeat / 3), true); }
 
 void session::job(result r, std::function<void()> const& run, std::function<double()> const& error) {
-  try {
-    run();
-    r.error = error();
-    if (!r.wrong()) {
-      run();
-      double const once = median(run, 1, true);
-      r.seconds = once > 3e-3 ? time_long(run) : time(run);
+  best_of(std::move(r), {{"", run}}, error);
+}
+
+void session::best_of(result r, std::vector<candidate> const& all, std::function<double()> const& error) {
+  std::string figures;
+  for (candidate const& c : all) {
+    try {
+      c.run();
+      r.error = std::max(r.error, error());
+      if (std::isnan(r.error) || r.wrong()) {
+        r.note = c.name;
+        break;
+      }
+      c.run();
+      double const seconds = median(c.run, 1, true) > 3e-3 ? time_long(c.run) : time(c.run);
+      if (r.seconds == 0 || seconds < r.seconds) r.seconds = seconds;
+      result each = r;
+      each.seconds = seconds;
+      char figure[32];
+      std::snprintf(figure, sizeof figure, " %.2f", each.figure());
+      figures += (figures.empty() ? "" : ", ") + c.name + figure;
+    } catch (std::exception const& e) {
+      r.note += (r.note.empty() ? "" : "; ") + (c.name.empty() ? "" : c.name + ": ") + std::string(e.what()).substr(0, 300);
     }
-  } catch (std::exception const& e) {
-    r.note = e.what();
-    if (r.note.size() > 300) r.note.resize(300);
   }
+  if (all.size() > 1 && !r.wrong()) r.note = "(" + figures + ") " + r.note;
   add(std::move(r));
 }
 

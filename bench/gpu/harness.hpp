@@ -10,6 +10,12 @@
 
 namespace kiln_bench {
 
+/// A way to do a job, and what to call it.
+struct candidate {
+  std::string name;
+  std::function<void()> run;
+};
+
 /// One line of the table. `amount` is what one run moves or computes.
 struct result {
   std::string job, shape;
@@ -44,6 +50,8 @@ public:
   double time_long(std::function<void()> const& run);
   /// Checks, measures, prints a line. What throws becomes a line with the reason.
   void job(result r, std::function<void()> const& run, std::function<double()> const& error);
+  /// The same for several ways, of which the fastest counts; each is checked.
+  void best_of(result r, std::vector<candidate> const& all, std::function<double()> const& error);
   void add(result r);
 
   std::vector<result> const& results() const { return results_; }

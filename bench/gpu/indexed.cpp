@@ -27,7 +27,7 @@ template <int Columns, class Index> void gather(session& s, double reach) {
   auto index = index_buffer<Index>(s, order);
   buffer<bf16> out(s.on, n);
   s.job({"gather", shape, 0, 2.0 * table_bytes, "TB/s", reach},
-        [&] { gather_rows<bf16, Index, Columns, per_cta, piece, warps>.launch(s.on, grid(Columns / piece, rows / per_cta), table, index, out); },
+        [&] { gather_rows<bf16, Index, Columns, per_cta, piece, warps>.launch(s.on, grid(Columns / piece * (rows / per_cta)), table, index, out); },
         [&] {
           double wrong = 0;
           for (i64 r = 0; r < rows; r += rows / 50 + 1) {
@@ -56,7 +56,7 @@ template <class T, int Columns> void scatter(session& s, i64 target_rows, double
   target.fill(T{});
   double const bytes = static_cast<double>(table_bytes) * (target_rows ? 1 : 3);
   auto const run = [&] {
-    scatter_add_rows<T, i64, Columns, per_cta, piece, warps>.launch(s.on, grid(Columns / piece, rows / per_cta), source, index, target);
+    scatter_add_rows<T, i64, Columns, per_cta, piece, warps>.launch(s.on, grid(Columns / piece * (rows / per_cta)), source, index, target);
   };
   s.job({"scatter-add", shape, 0, bytes, "TB/s", reach}, run, [&] {
     target.fill(T{});

@@ -3,6 +3,8 @@
 #pragma once
 #include <kiln/kiln.hpp>
 
+#include <utility>
+
 namespace kiln_bench {
 
 using namespace kiln;
@@ -57,35 +59,42 @@ inline constexpr auto softmax_twice = kernel<"softmax_twice", attributes{.num_wa
     });
 
 template <class T, int Columns, int Warps>
-inline constexpr auto rmsnorm = kernel<"rmsnorm", attributes{.num_warps = Warps}, Columns>(
+inline constexpr auto rmsnorm = kernel<"rmsnorm", attributes{.num_warps = Warps, .no_alias = true}, Columns>(
     [](context& k, ptr<const T> x, ptr<const T> weight, ptr<T> y, val<f32> eps) {
       auto c = k.arange<Columns>();
       auto i = k.program_id<i64>(0) * Columns + c;
       auto v = cast<f32>(load(x + i));
-      auto scale = rsqrt(reduce<sum>(v * v) / static_cast<float>(Columns) + eps);
+      auto scale = rsqrt(reduce<sum>(v * v) / static_cast<float>(Columns) + eps, {.fast = true});
       store(y + i, cast<T>(v * scale * cast<f32>(load(weight + c))));
     });
 
 template <class T, int Columns, int Warps>
-inline constexpr auto layernorm = kernel<"layernorm", attributes{.num_warps = Warps}, Columns>(
+inline constexpr auto layernorm = kernel<"layernorm", attributes{.num_warps = Warps, .no_alias = true}, Columns>(
     [](context& k, ptr<const T> x, ptr<const T> weight, ptr<const T> bias, ptr<T> y, val<f32> eps) {
       auto c = k.arange<Columns>();
       auto i = k.program_id<i64>(0) * Columns + c;
       auto v = cast<f32>(load(x + i));
       auto mean = reduce<sum>(v) / static_cast<float>(Columns);
       auto off = v - mean;
-      auto scale = rsqrt(reduce<sum>(off * off) / static_cast<float>(Columns) + eps);
+      auto scale = rsqrt(reduce<sum>(off * off) / static_cast<float>(Columns) + eps, {.fast = true});
       store(y + i, cast<T>(off * scale * cast<f32>(load(weight + c)) + cast<f32>(load(bias + c))));
     });
 
-// -- rows by index: Rows rows of Piece columns a CTA
+// -- rows by index: Rows rows of Piece columns a CTA, the pieces of a row one after the other
 // -----------------------------------------------------------------
+
+/// The block of rows and the piece of their columns that this CTA works on.
+template <int Pieces> constexpr auto place_of(context& k) {
+  auto p = k.program_id<i64>(0);
+  return std::pair(p / Pieces, p % Pieces);
+}
 
 template <class T, class Index, int Columns, int Rows, int Piece, int Warps>
 inline constexpr auto gather_rows = kernel<"gather_rows", attributes{.num_warps = Warps}, Columns, Rows, Piece>(
     [](context& k, ptr<const T> table, ptr<const Index> index, ptr<T> out) {
-      auto r = k.program_id<i64>(1) * Rows + k.arange<Rows>();
-      auto c = k.program_id<i64>(0) * Piece + k.arange<Piece>();
+      auto [block, piece] = place_of<Columns / Piece>(k);
+      auto r = block * Rows + k.arange<Rows>();
+      auto c = piece * Piece + k.arange<Piece>();
       auto from = cast<i64>(load(index + r));
       store(out + (expand_dims<1>(r) * Columns + expand_dims<0>(c)),
             load(table + (expand_dims<1>(from) * Columns + expand_dims<0>(c))));
@@ -94,8 +103,9 @@ inline constexpr auto gather_rows = kernel<"gather_rows", attributes{.num_warps 
 template <class T, class Index, int Columns, int Rows, int Piece, int Warps>
 inline constexpr auto scatter_add_rows = kernel<"scatter_add_rows", attributes{.num_warps = Warps}, Columns, Rows, Piece>(
     [](context& k, ptr<const T> source, ptr<const Index> index, ptr<T> target) {
-      auto r = k.program_id<i64>(1) * Rows + k.arange<Rows>();
-      auto c = k.program_id<i64>(0) * Piece + k.arange<Piece>();
+      auto [block, piece] = place_of<Columns / Piece>(k);
+      auto r = block * Rows + k.arange<Rows>();
+      auto c = piece * Piece + k.arange<Piece>();
       auto to = cast<i64>(load(index + r));
       atomic_add(target + (expand_dims<1>(to) * Columns + expand_dims<0>(c)),
                  load(source + (expand_dims<1>(r) * Columns + expand_dims<0>(c))));

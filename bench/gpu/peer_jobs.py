@@ -41,8 +41,9 @@ if triton:
 
     @triton.jit
     def gather_kernel(table, index, out, COLUMNS: tl.constexpr, ROWS: tl.constexpr, PIECE: tl.constexpr):
-        r = tl.program_id(1).to(tl.int64) * ROWS + tl.arange(0, ROWS)
-        c = tl.program_id(0) * PIECE + tl.arange(0, PIECE)
+        pieces: tl.constexpr = COLUMNS // PIECE
+        r = (tl.program_id(0) // pieces).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+        c = tl.program_id(0) % pieces * PIECE + tl.arange(0, PIECE)
         start = tl.load(index + r).to(tl.int64)
         tl.store(out + r[:, None] * COLUMNS + c[None, :], tl.load(table + start[:, None] * COLUMNS + c[None, :]))
 
@@ -182,7 +183,7 @@ def measure(words, repeat, report):
             piece = min(columns, 4096)
             tall = max(1, 4096 // piece)
             add("gather", f"bf16 C={columns} {name}", 2.0 * table_bytes, torch=lambda: torch.index_select(table, 0, index, out=out),
-                Triton=[(lambda w=w: gather_kernel[(columns // piece, rows // tall)](table, index, out, COLUMNS=columns, ROWS=tall, PIECE=piece, num_warps=w))
+                Triton=[(lambda w=w: gather_kernel[(columns // piece * (rows // tall),)](table, index, out, COLUMNS=columns, ROWS=tall, PIECE=piece, num_warps=w))
                         for w in (4, 8)] if triton else [])
         del table, out, order
     for dtype, name in ((torch.bfloat16, "bf16"), (torch.float32, "f32")):

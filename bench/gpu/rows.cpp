@@ -49,7 +49,8 @@ std::vector<double> layernorm_of(std::vector<double> const& x, std::vector<doubl
   return r;
 }
 
-template <int Columns, auto const& Softmax, auto const& Rmsnorm, auto const& Layernorm>
+/// Like Triton's side, each with several numbers of warps, of which the best counts.
+template <int Columns, int... Warps>
 void one_width(session& s, i64 rows, double softmax_reach, double norm_reach) {
   std::string const shape = "bf16 " + std::to_string(rows) + "x" + std::to_string(Columns);
   if (!s.wants("softmax", shape) && !s.wants("rmsnorm", shape) && !s.wants("layernorm", shape)) return;
@@ -58,31 +59,37 @@ void one_width(session& s, i64 rows, double softmax_reach, double norm_reach) {
   buffer<bf16> y(s.on, n);
   auto const weight = window(s, w, 0, Columns), bias = window(s, b, 0, Columns);
   double const bytes = 4.0 * static_cast<double>(n);
+  auto const named = [](char const* what, int warps) { return what + std::to_string(warps); };
   if (s.wants("softmax", shape))
-    s.job({"softmax", shape, 0, bytes, "TB/s", softmax_reach}, [&] { Softmax.launch(s.on, grid(rows), x, y); },
-          [&] { return rows_error(s, x, y, rows, Columns, 1e-9, softmax_of); });
+    s.best_of({"softmax", shape, 0, bytes, "TB/s", softmax_reach},
+              {{named("w", Warps), [&] { softmax<bf16, Columns, Warps>.launch(s.on, grid(rows), x, y); }}...,
+               {named("twice w", Warps), [&] { softmax_twice<bf16, Columns, Warps>.launch(s.on, grid(rows), x, y); }}...},
+              [&] { return rows_error(s, x, y, rows, Columns, 1e-9, softmax_of); });
   if (s.wants("rmsnorm", shape))
-    s.job({"rmsnorm", shape, 0, bytes, "TB/s", norm_reach}, [&] { Rmsnorm.launch(s.on, grid(rows), x, w, y, 1e-5f); },
-          [&] { return rows_error(s, x, y, rows, Columns, 1e-6, [&](auto const& v) { return rmsnorm_of(v, weight); }); });
+    s.best_of({"rmsnorm", shape, 0, bytes, "TB/s", norm_reach},
+              {{named("w", Warps), [&] { rmsnorm<bf16, Columns, Warps>.launch(s.on, grid(rows), x, w, y, 1e-5f); }}...},
+              [&] { return rows_error(s, x, y, rows, Columns, 1e-6, [&](auto const& v) { return rmsnorm_of(v, weight); }); });
   if (s.wants("layernorm", shape))
-    s.job({"layernorm", shape, 0, bytes, "TB/s", norm_reach}, [&] { Layernorm.launch(s.on, grid(rows), x, w, b, y, 1e-5f); },
-          [&] { return rows_error(s, x, y, rows, Columns, 1e-5, [&](auto const& v) { return layernorm_of(v, weight, bias); }); });
+    s.best_of({"layernorm", shape, 0, bytes, "TB/s", norm_reach},
+              {{named("w", Warps), [&] { layernorm<bf16, Columns, Warps>.launch(s.on, grid(rows), x, w, b, y, 1e-5f); }}...},
+              [&] { return rows_error(s, x, y, rows, Columns, 1e-5, [&](auto const& v) { return layernorm_of(v, weight, bias); }); });
 }
 
 } // namespace
 
 void row_jobs(session& s) {
-  one_width<1024, softmax<bf16, 1024, 2>, rmsnorm<bf16, 1024, 4>, layernorm<bf16, 1024, 4>>(s, 32768, 3.63, 3.62);
-  one_width<4096, softmax<bf16, 4096, 4>, rmsnorm<bf16, 4096, 8>, layernorm<bf16, 4096, 8>>(s, 16384, 3.80, 3.82);
-  one_width<8192, softmax<bf16, 8192, 16>, rmsnorm<bf16, 8192, 16>, layernorm<bf16, 8192, 16>>(s, 8192, 3.84, 3.80);
-  one_width<32768, softmax_twice<bf16, 32768, 16>, rmsnorm<bf16, 32768, 16>, layernorm<bf16, 32768, 16>>(s, 4096, 3.90, 3.90);
+  one_width<1024, 1, 2, 4>(s, 32768, 3.63, 3.62);
+  one_width<4096, 2, 4, 8>(s, 16384, 3.80, 3.82);
+  one_width<8192, 2, 4, 8, 16>(s, 8192, 3.84, 3.80);
+  one_width<32768, 8, 16, 32>(s, 4096, 3.90, 3.90);
 
   constexpr i64 side = 16384;
   if (s.wants("row cumsum", "f32 16384x16384")) {
     auto x = random_buffer<f32>(s, side * side, 1);
     buffer<f32> y(s.on, side * side);
-    s.job({"row cumsum", "f32 16384x16384", 0, 8.0 * side * side, "TB/s", 4.08},
-          [&] { row_cumsum<f32, 16384, 8>.launch(s.on, grid(side), x, y); },
+    s.best_of({"row cumsum", "f32 16384x16384", 0, 8.0 * side * side, "TB/s", 4.08},
+          {{"w8", [&] { row_cumsum<f32, 16384, 8>.launch(s.on, grid(side), x, y); }},
+           {"w16", [&] { row_cumsum<f32, 16384, 16>.launch(s.on, grid(side), x, y); }}},
           [&] {
             double worst = 0;
             for (i64 r : {i64{0}, side / 3, side - 1}) {
@@ -101,8 +108,9 @@ void row_jobs(session& s) {
     constexpr i64 rows = 8192, columns = 32768;
     auto x = random_buffer<bf16>(s, rows * columns, 1);
     buffer<i32> index(s.on, rows);
-    s.job({"argmax", "bf16 8192x32768", 0, 2.0 * rows * columns, "TB/s", 4.15},
-          [&] { argmax_rows<bf16, columns, 32>.launch(s.on, grid(rows), x, index); },
+    s.best_of({"argmax", "bf16 8192x32768", 0, 2.0 * rows * columns, "TB/s", 4.15},
+          {{"w16", [&] { argmax_rows<bf16, columns, 16>.launch(s.on, grid(rows), x, index); }},
+           {"w32", [&] { argmax_rows<bf16, columns, 32>.launch(s.on, grid(rows), x, index); }}},
           [&] {
             auto const got = index.to_vector();
             double wrong = 0;

@@ -49,8 +49,14 @@ void stream_jobs(session& s) {
     buffer<f32> out(s.on, 1);
     i64 const ctas = 2 * s.dev.multiprocessors();
     // The sum is added to what is there: the check clears it, the measured runs need not.
-    auto const run = [&] { sum_all<f32, 16384, 16>.launch(s.on, grid(ctas), x, out, n); };
-    s.job({"sum", "f32 2^28", 0, 4.0 * n, "TB/s", 4.34}, run, [&] {
+    std::function<void()> run;
+    auto const named = [&](char const* name, std::function<void()> f) {
+      return candidate{name, [&run, f] { (run = f)(); }};
+    };
+    s.best_of({"sum", "f32 2^28", 0, 4.0 * n, "TB/s", 4.34},
+              {named("w16", [&] { sum_all<f32, 16384, 16>.launch(s.on, grid(ctas), x, out, n); }),
+               named("w16 twice as many", [&] { sum_all<f32, 16384, 16>.launch(s.on, grid(2 * ctas), x, out, n); }),
+               named("w8", [&] { sum_all<f32, 8192, 8>.launch(s.on, grid(2 * ctas), x, out, n); })}, [&] {
       out.fill(0);
       run();
       double const got = static_cast<double>(out.to_vector()[0]);

@@ -23,14 +23,22 @@ void tile_jobs(session& s) {
 
 namespace {
 
-template <class T, auto const& Kernel, int BM, int BN>
-void product(session& s, char const* job, i64 m, i64 n, i64 k, double reach) {
+/// A kernel and its tile.
+template <auto const& Kernel, int BM, int BN> struct way {
+  char const* name;
+  template <class A, class C> void launch(session& s, A& a, A& b, C& c, i64 m, i64 n, i64 k) const {
+    Kernel.launch(s.on, grid(ceil_div(m, BM) * ceil_div(n, BN)), a.view(m, k), b.view(n, k), c.view(m, n));
+  }
+};
+
+template <class T, class... Ways>
+void product(session& s, char const* job, i64 m, i64 n, i64 k, double reach, Ways const&... ways) {
   std::string const shape = std::string(name_of(dtype_of<T>)) + " " + std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k);
   if (!s.wants(job, shape)) return;
   auto a = random_buffer<T>(s, m * k, 1), b = random_buffer<T>(s, n * k, 2);
   buffer<T> c(s.on, m * n);
-  s.job({job, shape, 0, 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k), "TFLOP/s", reach},
-        [&] { Kernel.launch(s.on, grid(ceil_div(m, BM) * ceil_div(n, BN)), a.view(m, k), b.view(n, k), c.view(m, n)); },
+  s.best_of({job, shape, 0, 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k), "TFLOP/s", reach},
+        {{ways.name, [&] { ways.launch(s, a, b, c, m, n, k); }}...},
         [&] {
           double worst = 0;
           for (i64 i = 0; i < 40; ++i) {
@@ -52,8 +60,14 @@ void product(session& s, char const* job, i64 m, i64 n, i64 k, double reach) {
 void product_jobs(session& s) {
   for (i64 n : {i64{4096}, i64{8192}}) {
     double const reach = n == 8192 ? 350 : 0;
-    product<bf16, matmul<bf16, bf16, 128, 128, 32, 8>, 128, 128>(s, "product, plain dot", n, n, n, reach);
-    product<bf16, matmul_ring<bf16, bf16, 128, 128, 32, 4, 8>, 128, 128>(s, "product, ring", n, n, n, reach);
+    product<bf16>(s, "product, plain dot", n, n, n, reach, way<matmul<bf16, bf16, 128, 128, 32, 8>, 128, 128>{"128x128x32 w8"},
+                  way<matmul<bf16, bf16, 128, 128, 64, 8>, 128, 128>{"128x128x64 w8"},
+                  way<matmul<bf16, bf16, 128, 128, 32, 4>, 128, 128>{"128x128x32 w4"},
+                  way<matmul<bf16, bf16, 128, 256, 32, 8>, 128, 256>{"128x256x32 w8"},
+                  way<matmul<bf16, bf16, 256, 128, 32, 8>, 256, 128>{"256x128x32 w8"},
+                  way<matmul<bf16, bf16, 128, 256, 64, 8>, 128, 256>{"128x256x64 w8"});
+    product<bf16>(s, "product, ring", n, n, n, reach, way<matmul_ring<bf16, bf16, 128, 128, 32, 4, 8>, 128, 128>{"128x128x32 w8"},
+                  way<matmul_ring<bf16, bf16, 128, 256, 32, 3, 8>, 128, 256>{"128x256x32 w8"});
   }
 }
 
