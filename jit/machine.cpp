@@ -95,7 +95,8 @@ void set_features(host_cpu& cpu, const std::string& triple, const std::string& w
   }
 }
 
-int lowest_ptx_version(unsigned arch) { return arch >= 100 ? 86 : arch >= 90 ? 80 : 70; }
+// 8.1 has additions of vectors to memory.
+int lowest_ptx_version(unsigned arch) { return arch >= 100 ? 86 : arch >= 90 ? 81 : 70; }
 
 } // namespace
 

@@ -1,6 +1,8 @@
 // Module preparation and the textual pass pipelines.
 #include "passes.hpp"
 
+#include "jit/passes/depth_first.hpp"
+
 #include <llvm/AsmParser/Parser.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/MC/MCSubtargetInfo.h>
@@ -104,6 +106,7 @@ void module_passes::run(llvm::Module& m) const {
   if (llvm::Error e = builder.parsePassPipeline(pipeline, llvm::StringRef(passes.data(), passes.size())))
     throw std::runtime_error("pass pipeline '" + std::string(passes) + "': " + llvm::toString(std::move(e)));
   pipeline.run(m, modules);
+  for (llvm::Function& f : m) order_depth_first(f);
 }
 
 } // namespace kiln::jit

@@ -1,9 +1,12 @@
 // The layout choices of assign_layouts.hpp.
 #include "assign_layouts.hpp"
 
+#include "matrix_unit.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <kiln/layout/blocked.hpp>
+#include <kiln/layout/ownership.hpp>
 #include <kiln/layout/shape_ops.hpp>
 #include <map>
 #include <optional>
@@ -83,6 +86,7 @@ struct chooser {
   layout_plan plan{};
   std::vector<std::optional<linear_layout>> known{};
   std::vector<access_shape> access{};
+  std::vector<std::vector<int>> users{};
   std::map<std::pair<int, int>, int>
       vector_of{};              // (shape, fastest axis) -> log2 elements, the most that an access can use
   std::map<int, int> axis_of{}; // shape -> fastest axis of its first access with runs
@@ -116,7 +120,7 @@ struct chooser {
       if (!is_access(g[i].code)) continue;
       access_shape const a = access[static_cast<std::size_t>(i)] = shape_of_access(g, facts, i);
       int const address = g.operand(i, 0), shape_index = g[address].shape;
-      bool const element_wise = g[i].code == op::atomic_rmw || g[i].code == op::atomic_cas;
+      bool const element_wise = one_by_one(i);
       int const v = element_wise ? 0 : a.vector(log2_bytes(g[address].type));
       int& most = vector_of[{shape_index, a.axis}];
       most = std::max(most, v);
@@ -127,8 +131,102 @@ struct chooser {
     int const shape_index = g[g.operand(i, 0)].shape;
     if (shape_index == 0) return scalar_layout(cta);
     access_shape const& a = access[static_cast<std::size_t>(i)];
-    bool const element_wise = g[i].code == op::atomic_rmw || g[i].code == op::atomic_cas;
-    return blocked(shape_index, a.axis, element_wise ? 0 : vector_of[{shape_index, a.axis}]);
+    return blocked(shape_index, a.axis, one_by_one(i) ? 0 : vector_of[{shape_index, a.axis}]);
+  }
+  bool one_by_one(int i) const {
+    return g[i].code == op::atomic_cas || (g[i].code == op::atomic_rmw && !adds_in_vectors(g, i, cta));
+  }
+
+  // -- what a load's value is for
+  // -------------------------------------------------------------------------------------------
+
+  /// A layout of `i`'s value that its users would read without moving data; the nearest user that cares decides.
+  std::optional<linear_layout> wish(int i, int depth = 0) {
+    if (depth > 12) return {};
+    for (int u : users[static_cast<std::size_t>(i)]) {
+      op const code = g[u].code;
+      if (code == op::scan) return scan_layout(g.shape_of(i), static_cast<int>(g.attribute(u, 1)), cta);
+      if (is_access(code)) {
+        if (g.operand(u, 0) != i && code != op::store) continue;
+        return for_access(u);
+      }
+      if (!is_tile(g, u)) continue;
+      bool const moves = code == op::trans || code == op::broadcast ||
+                         (code == op::reshape && reshape_is_free(g.shape_of(i), g.shape_of(u)));
+      if (!moves && !(has(code, trait::elementwise) && g[u].shape == g[i].shape)) continue;
+      auto const l = wish(u, depth + 1);
+      if (l) return moves ? operand_layout(g, u, *l, cta) : *l;
+    }
+    return {};
+  }
+  /// The store of a value's transposition: the axis of `i` along which it writes, and the elements that it can take.
+  std::optional<std::pair<int, int>> transposed_store(int i, int depth = 0) {
+    if (depth > 12 || g.shape_of(i).rank != 2) return {};
+    for (int u : users[static_cast<std::size_t>(i)]) {
+      std::optional<std::pair<int, int>> r;
+      if (g[u].code == op::store && g.operand(u, 1) == i) {
+        access_shape const& a = access[static_cast<std::size_t>(u)];
+        r = {a.axis, a.vector(log2_bytes(g[g.operand(u, 0)].type))};
+      } else if (!is_tile(g, u)) {
+        continue;
+      } else if (g[u].code == op::trans) {
+        r = transposed_store(u, depth + 1);
+        if (r) r->first = 1 - r->first;
+      } else if (has(g[u].code, trait::elementwise) && g[u].shape == g[i].shape) {
+        r = transposed_store(u, depth + 1);
+      }
+      if (r) return r;
+    }
+    return {};
+  }
+  /// The same seen from a store: the load behind its value.
+  std::optional<std::pair<int, int>> transposed_load(int i, int depth = 0) {
+    if (depth > 12 || i < 0 || g.shape_of(i).rank != 2) return {};
+    if (g[i].code == op::load) {
+      access_shape const& a = access[static_cast<std::size_t>(i)];
+      return std::pair{a.axis, a.vector(log2_bytes(g[i].type))};
+    }
+    if (g[i].code == op::trans) {
+      auto r = transposed_load(g.operand(i, 0), depth + 1);
+      if (r) r->first = 1 - r->first;
+      return r;
+    }
+    if (has(g[i].code, trait::elementwise))
+      for (int o : g.operands(i))
+        if (o >= 0 && is_tile(g, o) && g[o].shape == g[i].shape)
+          if (auto r = transposed_load(o, depth + 1)) return r;
+    return {};
+  }
+  /// Both sides of a transposition move vectors when each thread has a square of elements.
+  std::optional<linear_layout> square(int i, std::optional<std::pair<int, int>> other) {
+    access_shape const& a = access[static_cast<std::size_t>(i)];
+    shape const& s = g.shape_of(g.operand(i, 0));
+    int const v = a.vector(log2_bytes(g[g.operand(i, 0)].type));
+    if (!other || other->first == a.axis || v == 0 || other->second == 0) return {};
+    int const spare = space_of(s).total() - log2_of(cta.threads());
+    if (spare < v + other->second) return {};
+    return square_layout(s, a.axis, v, other->first, other->second, cta);
+  }
+
+  bool reads_constant(int i) const {
+    int a = g.operand(i, 0);
+    while (g[a].operand_count > 0 && g[a].code != op::param) a = g.operand(a, 0);
+    return g[a].code == op::param && g.params[static_cast<std::size_t>(g.attribute(a, 0))].is_const;
+  }
+  linear_layout for_load(int i) {
+    linear_layout const best = for_access(i);
+    if (g[i].code != op::load || g[i].shape == 0) return best;
+    if (auto const l = square(i, transposed_store(i))) return *l;
+    auto const l = wish(i);
+    if (!l || *l == best || g.attribute(i, 2) != 0) return best;
+    // Copies are read at different times: only of what this kernel does not write.
+    if (!owners(*l).unique() && !reads_constant(i)) return best;
+    // Few elements are read by all that want them; many only if that is as good for memory.
+    if (g.shape_of(i).elements() <= cta.threads()) return *l;
+    int const elem = log2_bytes(g[i].type);
+    auto const [own, all] = reach(*l, access[static_cast<std::size_t>(i)], elem);
+    auto const [own_best, all_best] = reach(best, access[static_cast<std::size_t>(i)], elem);
+    return own >= own_best && all >= all_best && l->in.bits(reg) <= best.in.bits(reg) ? *l : best;
   }
 
   /// Consecutive bytes that one warp touches together, and by one thread: how good a layout is for an access.
@@ -145,6 +243,8 @@ struct chooser {
   /// A value is stored from where it is unless that would waste bandwidth.
   linear_layout for_store(int i) {
     linear_layout const best = for_access(i);
+    if (g[i].code == op::store && g[g.operand(i, 0)].shape != 0)
+      if (auto const l = square(i, transposed_load(g.operand(i, 1)))) return *l;
     int const v = g.operand(i, 1);
     if (g[i].code != op::store || placeless(v) || !known[static_cast<std::size_t>(v)]) return best;
     linear_layout const& have = *known[static_cast<std::size_t>(v)];
@@ -185,7 +285,7 @@ struct chooser {
     shape const& sh = g.shape_of(i);
     if (code == op::store || code == op::atomic_rmw || code == op::atomic_cas || code == op::load ||
         code == op::async_load)
-      return code == op::store ? for_store(i) : for_access(i);
+      return code == op::store ? for_store(i) : for_load(i);
     int const first = g.operand(i, 0);
     switch (code) {
     case op::var: return known[static_cast<std::size_t>(i)];
@@ -227,7 +327,9 @@ struct chooser {
       if (is_tile(g, index) && !placeless(index) && !force) return {};
       return preferred(g[i].shape);
     }
-    case op::dot: return product_layout(sh, cta);
+    case op::dot:
+      if (auto const p = matrix_product_of(g, i, cta)) return matrix_sums(*p, cta);
+      return product_layout(sh, cta);
     case op::local_load: return preferred(g[i].shape);
     case op::local_store:
     case op::local_scatter:
@@ -253,6 +355,10 @@ struct chooser {
   }
 
   layout_plan run() {
+    users.resize(static_cast<std::size_t>(g.size()));
+    for (int i = 0; i < g.size(); ++i)
+      for (int o : g.operands(i))
+        if (o >= 0) users[static_cast<std::size_t>(o)].push_back(i);
     study_accesses();
     find_placeless();
     known.resize(static_cast<std::size_t>(g.size()));
@@ -425,6 +531,41 @@ linear_layout scan_layout(shape const& s, int axis, cta_shape cta) {
   for (std::size_t i = 0; i < in_lanes.size(); ++i) r.col[static_cast<std::size_t>(r.in.shift(lane)) + i] = in_lanes[i];
   for (std::size_t i = 0; i < in_warps.size(); ++i) r.col[static_cast<std::size_t>(r.in.shift(warp)) + i] = in_warps[i];
   return r;
+}
+
+linear_layout square_layout(shape const& s, int fastest, int v, int second, int w, cta_shape cta) {
+  bit_space const tile = space_of(s);
+  int const lanes = log2_of(cta.warp_size), warps = log2_of(cta.num_warps), total = tile.total();
+  std::vector<f2_word> regs, rest;
+  auto const give = [&](int axis, int low) {
+    for (int i = 0; i < tile.bits(axis_dim(axis)); ++i)
+      (i < low ? regs : rest).push_back(tile.put(axis_dim(axis), f2_unit(i)));
+  };
+  give(fastest, v), give(second, w);
+  for (int d = s.rank - 1; d >= 0; --d)
+    if (d != fastest && d != second) give(d, 0);
+  linear_layout r = zero_map({{reg, static_cast<std::uint8_t>(std::max(static_cast<int>(regs.size()), total - lanes - warps))},
+                              {lane, static_cast<std::uint8_t>(lanes)},
+                              {warp, static_cast<std::uint8_t>(warps)}},
+                             tile);
+  for (std::size_t i = 0; i < regs.size(); ++i) r.col[i] = regs[i];
+  std::size_t n = 0, more = regs.size();
+  for (int i = 0; i < lanes + warps && n < rest.size(); ++i) r.col[static_cast<std::size_t>(r.in.bits(reg) + i)] = rest[n++];
+  while (n < rest.size()) r.col[more++] = rest[n++];
+  return r;
+}
+
+bool adds_in_vectors(graph_view const& g, int node, cta_shape cta) {
+  if (!cta.vector_adds || g[node].code != op::atomic_rmw || g[node].shape == 0) return false;
+  dtype const t = g[node].type;
+  if (static_cast<atomic_op>(g.attribute(node, 0)) != atomic_op::add ||
+      static_cast<memory_order>(g.attribute(node, 1)) != memory_order::relaxed ||
+      (t != dtype::f32 && t != dtype::f16 && t != dtype::bf16))
+    return false;
+  for (int i = node + 1; i < g.size(); ++i)
+    for (int o : g.operands(i))
+      if (o == node) return false;
+  return true;
 }
 
 linear_layout product_layout(shape const& s, cta_shape cta) {

@@ -18,6 +18,8 @@ namespace kiln::jit {
 
 struct cta_shape {
   int warp_size = 32, num_warps = 4;
+  bool vector_adds = false; ///< memory adds several neighbouring floats at once when nobody asks for the old ones
+  bool matrix_unit = false; ///< mma.sync and its kin (matrix_unit.hpp)
   int threads() const { return warp_size * num_warps; }
 };
 
@@ -29,6 +31,9 @@ struct layout_plan {
   linear_layout const& of(int node) const { return layout[static_cast<std::size_t>(node)]; }
 };
 
+/// A load takes the layout of what its value is for, where memory is read as well by it: that of a scan, of the rows that
+/// a gather's indices are for; where its value is transposed and stored, square blocks of registers serve both sides.
+///
 /// Errors: a number of warps that is no power of two, or more threads than a CTA may have (std::invalid_argument).
 layout_plan assign_layouts(graph_view const& g, graph_facts const& facts, cta_shape cta);
 
@@ -50,6 +55,10 @@ linear_layout reduced_layout(linear_layout const& l, shape const& from, int axis
 bool reshape_is_free(shape const& from, shape const& to);
 /// A layout for scans along `axis`: one thread, then one warp, owns a contiguous piece wherever the tile allows it.
 linear_layout scan_layout(shape const& s, int axis, cta_shape cta);
+/// Blocks of 2^v by 2^w registers (along `fastest` and `second`), then lanes and warps along `fastest` and the others.
+linear_layout square_layout(shape const& s, int fastest, int v, int second, int w, cta_shape cta);
+/// An atomic that one instruction can do for several neighbouring elements, if the target has it.
+bool adds_in_vectors(graph_view const& g, int node, cta_shape cta);
 /// Register tiles of 4 x 4 for products without a matrix unit.
 linear_layout product_layout(shape const& s, cta_shape cta);
 linear_layout scalar_layout(cta_shape cta);

@@ -95,6 +95,18 @@ public:
     return add(op::constant, {v.type, node_kind::value, s}, {}, {is_signed_int(v.type) ? int_of(v) : static_cast<std::int64_t>(v.bits)}, like);
   }
 
+  /// A new buffer of slots in local memory: its alloc node.
+  int add_buffer(dtype t, shape const& s, int slots, int like) {
+    int const i = add(op::alloc, {t, node_kind::buffers, s}, {}, {static_cast<std::int64_t>(to_.buffers.size())}, like);
+    buffer_info b;
+    b.type = t;
+    b.slots = slots;
+    b.shape = made(i).shape;
+    b.node = i;
+    to_.buffers.push_back(b);
+    return i;
+  }
+
   /// The new graph. Errors: std::logic_error when its regions do not nest, which is a fault of the pass.
   graph finish() {
     if (region_fault const f = link_regions(to_); !f.ok()) throw std::logic_error("a pass made a graph whose regions do not nest: " + f.text);

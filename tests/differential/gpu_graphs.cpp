@@ -1,6 +1,7 @@
 // Random graphs on a GPU against the interpreter, and one small graph for every operation on every type. What the GPU
 // lowering refuses with R-TG01 is counted, not compared.
 #include "device_runner.hpp"
+#include "product_graphs.hpp"
 #include "test_seed.hpp"
 
 #include <kiln/graph/text.hpp>
@@ -54,6 +55,13 @@ protected:
     }
     std::printf("%d graphs, %d refused\n", ran, refused);
   }
+  void products(dtype t) {
+    for (product_form const& f : product_forms()) {
+      if (f.type != t) continue;
+      EXPECT_EQ(differences(product_graph(f, seed() + 1), ran % 3 != 0), "") << f.text();
+    }
+    std::printf("%d graphs, %d refused\n", ran, refused);
+  }
   kiln::device dev;
   int ran = 0, refused = 0;
 };
@@ -67,6 +75,13 @@ TEST_F(GpuGraphs, EveryOperationOnEveryType) {
     }
   std::printf("%d graphs, %d refused\n", ran, refused);
 }
+TEST_F(GpuGraphs, ProductsF16) { products(dtype::f16); }
+TEST_F(GpuGraphs, ProductsBf16) { products(dtype::bf16); }
+TEST_F(GpuGraphs, ProductsTf32) { products(dtype::f32); }
+TEST_F(GpuGraphs, ProductsF64) { products(dtype::f64); }
+TEST_F(GpuGraphs, ProductsI8) { products(dtype::i8); }
+TEST_F(GpuGraphs, ProductsE4m3) { products(dtype::f8e4m3); }
+TEST_F(GpuGraphs, ProductsE5m2) { products(dtype::f8e5m2); }
 TEST_F(GpuGraphs, Short) { agree(scaled(60), 700000, {.steps = 6, .max_elements = 4096}); }
 TEST_F(GpuGraphs, PowersOfTwo) { agree(scaled(40), 600000, {.powers_of_two = true}); }
 TEST_F(GpuGraphs, StraightLine) { agree(scaled(40), 900000, {.control = false, .local = false, .atomics = false}); }

@@ -1,5 +1,6 @@
 // Random graphs on the host lowering against the interpreter, and one small graph for every operation on every type.
 #include "host_runner.hpp"
+#include "product_graphs.hpp"
 #include "test_seed.hpp"
 
 #include <kiln/graph/text.hpp>
@@ -39,6 +40,11 @@ TEST(HostGraphs, EveryOperationOnEveryType) {
   EXPECT_GT(ran, 1000);
 }
 
+TEST(HostGraphs, Products) {
+  const auto forms = product_forms();
+  for (std::size_t i = seed() % 5; i < forms.size(); i += 5) // compiling all of them takes a minute
+    EXPECT_EQ(compare(product_graph(forms[i], seed()), host_runner(1, i % 2), {.seed = seed()}), "") << forms[i].text();
+}
 TEST(HostGraphs, Any) { agree(400, 0, {}, 3, false); }
 TEST(HostGraphs, AnyWithFacts) { agree(200, 500000, {}, 2, true); }
 TEST(HostGraphs, PowersOfTwo) { agree(200, 600000, {.powers_of_two = true}, 4, false); }

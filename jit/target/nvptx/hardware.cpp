@@ -117,6 +117,76 @@ public:
     }
   }
 
+  bool has_matrix_unit() const override { return target.arch >= 80; }
+  std::vector<Value*> load_matrices(Value* row, int count, bool transposed) override {
+    ID const ids[2][3] = {{nvvm_ldmatrix_sync_aligned_m8n8_x1_b16, nvvm_ldmatrix_sync_aligned_m8n8_x2_b16,
+                           nvvm_ldmatrix_sync_aligned_m8n8_x4_b16},
+                          {nvvm_ldmatrix_sync_aligned_m8n8_x1_trans_b16, nvvm_ldmatrix_sync_aligned_m8n8_x2_trans_b16,
+                           nvvm_ldmatrix_sync_aligned_m8n8_x4_trans_b16}};
+    llvm::Value* c = b.CreateIntrinsic(ids[transposed][count == 4 ? 2 : count - 1], {row->getType()}, {row});
+    if (count == 1) return {c};
+    std::vector<Value*> r;
+    for (int i = 0; i < count; ++i) r.push_back(b.CreateExtractValue(c, static_cast<unsigned>(i)));
+    return r;
+  }
+  void multiply(dtype t, llvm::ArrayRef<Value*> x, llvm::ArrayRef<Value*> y, llvm::MutableArrayRef<Value*> sums) override {
+    char const* form = t == dtype::f16    ? "m16n8k16.row.col.f32.f16.f16.f32"
+                       : t == dtype::bf16 ? "m16n8k16.row.col.f32.bf16.bf16.f32"
+                       : t == dtype::f32  ? "m16n8k8.row.col.f32.tf32.tf32.f32"
+                                          : "m16n8k32.row.col.s32.s8.s8.s32";
+    std::string const text = std::string("mma.sync.aligned.") + form +
+                             " {$0, $1, $2, $3}, {$4, $5, $6, $7}, {$8, $9}, {$10, $11, $12, $13};";
+    std::string const sum = t == dtype::i8 ? "r" : "f";
+    std::string constraints;
+    for (int i = 0; i < 4; ++i) constraints += (i ? ",=" : "=") + sum;
+    constraints += ",r,r,r,r,r,r";
+    for (int i = 0; i < 4; ++i) constraints += "," + sum;
+    std::vector<Value*> arguments(x.begin(), x.end());
+    arguments.insert(arguments.end(), y.begin(), y.end());
+    arguments.insert(arguments.end(), sums.begin(), sums.end());
+    std::vector<llvm::Type*> types;
+    for (Value* v : arguments) types.push_back(v->getType());
+    llvm::Type* const e = sums[0]->getType();
+    llvm::FunctionType* f = llvm::FunctionType::get(llvm::StructType::get(b.getContext(), {e, e, e, e}), types, false);
+    llvm::CallInst* c = b.CreateCall(f, llvm::InlineAsm::get(f, text, constraints, false), arguments);
+    c->addFnAttr(llvm::Attribute::getWithMemoryEffects(b.getContext(), llvm::MemoryEffects::none()));
+    c->addFnAttr(llvm::Attribute::Convergent);
+    c->addFnAttr(llvm::Attribute::NoUnwind);
+    for (unsigned i = 0; i < 4; ++i) sums[i] = b.CreateExtractValue(c, i);
+  }
+  Value* round_to_tf32(Value* x) override {
+    return b.CreateIntrinsic(b.getInt32Ty(), nvvm_f2tf32_rna, {b.CreateBitCast(x, b.getFloatTy())});
+  }
+  Value* widen_pair(Value* x, dtype t) override {
+    if (target.arch < 89) return nullptr;
+    llvm::Value* c = b.CreateIntrinsic(llvm::FixedVectorType::get(b.getHalfTy(), 2),
+                                       t == dtype::f8e4m3 ? nvvm_e4m3x2_to_f16x2_rn : nvvm_e5m2x2_to_f16x2_rn, {x});
+    return b.CreateBitCast(c, b.getInt32Ty());
+  }
+
+  bool has_vector_adds() const override { return target.arch >= 90; }
+  void add(Value* address, llvm::ArrayRef<Value*> words, dtype t, memory_scope s, Value* mask) override {
+    std::string list, constraints = "l";
+    std::vector<llvm::Type*> types{b.getPtrTy(1)};
+    std::vector<Value*> arguments{address};
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      list += (i ? ", $" : "$") + std::to_string(i + 1);
+      constraints += ",r";
+      types.push_back(b.getInt32Ty());
+      arguments.push_back(words[i]);
+    }
+    if (words.size() > 1) list = "{" + list + "}";
+    if (mask) constraints += ",b", types.push_back(b.getInt1Ty()), arguments.push_back(mask);
+    constraints += ",~{memory}";
+    char const* scope = s == memory_scope::cta ? ".cta" : s == memory_scope::gpu ? ".gpu" : ".sys";
+    char const* type = t == dtype::f32 ? ".f32" : t == dtype::f16 ? ".f16x2" : ".bf16x2";
+    std::string const text = (mask ? "@$" + std::to_string(words.size() + 1) + " " : std::string()) + "red.relaxed" + scope +
+                             ".global.add" + (t == dtype::f32 ? "" : ".noftz") + vector(static_cast<int>(words.size())) + type +
+                             " [$0], " + list + ";";
+    llvm::FunctionType* f = llvm::FunctionType::get(b.getVoidTy(), types, false);
+    b.CreateCall(f, llvm::InlineAsm::get(f, text, constraints, true), arguments)->addFnAttr(llvm::Attribute::NoUnwind);
+  }
+
   bool can_copy(int bytes) const override { return target.has_cp_async && (bytes == 4 || bytes == 8 || bytes == 16); }
   void copy(Value* shared, Value* global, int bytes, Value* mask, cache_hint hint) override {
     // 16 bytes go around the L1 cache unless the author wants them there; other sizes only exist through it.
@@ -141,6 +211,18 @@ public:
   llvm::StringRef scope_name(memory_scope s) const override {
     return s == memory_scope::cta ? "block" : s == memory_scope::gpu ? "device" : "";
   }
+
+  bool can_hide() const override { return true; }
+  Value* hide(Value* x) override {
+    llvm::FunctionType* t = llvm::FunctionType::get(b.getInt32Ty(), {b.getInt32Ty()}, false);
+    // Each has its own text, so that two of them are never taken for the same.
+    std::string const text = "mov.b32 $0, $1; // " + std::to_string(hidden_++);
+    llvm::CallInst* c = b.CreateCall(t, llvm::InlineAsm::get(t, text, "=r,r", false), {x});
+    c->addFnAttr(llvm::Attribute::getWithMemoryEffects(b.getContext(), llvm::MemoryEffects::none()));
+    c->addFnAttr(llvm::Attribute::NoUnwind);
+    return c;
+  }
+  void run_together(llvm::Function& f, int ctas) override { f.addFnAttr("nvvm.minctasm", std::to_string(ctas)); }
 
   Value* convert(Value* x, dtype from, dtype to) override {
     if (from == dtype::f32 && to == dtype::bf16)
@@ -197,6 +279,7 @@ public:
   }
 
 private:
+  int hidden_ = 0;
   struct form {
     unsigned bits, register_bits;
     std::string constraint;

@@ -289,11 +289,38 @@ template <class F> registers atomic(lowerer& k, int node, int mask_operand, F on
 
 } // namespace
 
+namespace {
+
+/// Additions of whole words, where an access covers them and nobody wants the old values.
+bool add_vectors(lowerer& k, int node, registers const& value) {
+  if (!adds_in_vectors(k.g, node, k.cta)) return false;
+  dtype const t = k.type(node);
+  linear_layout const& l = k.plan.of(node);
+  f2_word const copies = owners(l).reg;
+  vector_groups const v = vectors_of(k, node, l, copies);
+  if (static_cast<int>(bytes_of(t)) << v.width < 4) return false; // halves of words would need a loop
+  auto const a = k.address_of(node, 2, l, true);
+  bool const uniform_value = k.is_scalar(k.g.operand(node, 1));
+  auto const per = static_cast<std::size_t>(4 / bytes_of(t));
+  for (std::vector<int> const& group : v.registers) {
+    auto const first = static_cast<std::size_t>(group[0]);
+    std::vector<Value*> elements, words;
+    for (int r : group) elements.push_back(value.r[uniform_value ? 0 : static_cast<std::size_t>(r)]);
+    for (std::size_t i = 0; i < elements.size(); i += per)
+      words.push_back(k.pack(llvm::ArrayRef(elements).slice(i, per), t, k.b.getInt32Ty()));
+    k.hw->add(a.address[first], words, t, static_cast<memory_scope>(k.g.attribute(node, 2)), a.mask[first]);
+  }
+  return true;
+}
+
+} // namespace
+
 registers lowering<op::atomic_rmw>::emit(lowerer& k, int node) {
   dtype const t = k.type(node);
   bool const fp = is_float(t);
   linear_layout const& l = k.plan.of(node);
   registers const value = k.get(k.g.operand(node, 1), l);
+  if (add_vectors(k, node, value)) return {};
   auto const code = static_cast<atomic_op>(k.g.attribute(node, 0));
   auto const order = ordering(static_cast<memory_order>(k.g.attribute(node, 1)));
   llvm::SyncScope::ID const scope =

@@ -51,6 +51,22 @@ public:
   virtual void store(llvm::ArrayRef<Value*> addresses, llvm::ArrayRef<std::vector<Value*>> values, int align,
                      Value* mask, cache_hint hint);
 
+  /// Whether there is a matrix unit with the fragments of mma.sync; the following need it.
+  virtual bool has_matrix_unit() const { return false; }
+  /// 1, 2 or 4 matrices of eight rows of 16 bytes, one i32 a lane each; lane 8j+i gives the address of row i of matrix j.
+  virtual std::vector<Value*> load_matrices(Value* /*row*/, int /*count*/, bool /*transposed*/) { return {}; }
+  /// sums += a * b of one fragment; words as the unit takes them. Types: f16, bf16, f32 (rounded to tf32), i8.
+  virtual void multiply(dtype, llvm::ArrayRef<Value*> /*a*/, llvm::ArrayRef<Value*> /*b*/,
+                        llvm::MutableArrayRef<Value*> /*sums*/) {}
+  virtual Value* round_to_tf32(Value* f32_bits) { return f32_bits; }
+  /// Two f8 in an i16 as two f16 in an i32, exactly; nullptr where there is no instruction.
+  virtual Value* widen_pair(Value* /*i16*/, dtype) { return nullptr; }
+
+  /// Whether one instruction adds up to 16 bytes of neighbouring floats to memory.
+  virtual bool has_vector_adds() const { return false; }
+  /// Adds `words` (i32: a float, or two of 16 bits) to memory where the mask (if not null) is true; relaxed.
+  virtual void add(Value* /*address*/, llvm::ArrayRef<Value*> /*words*/, dtype, memory_scope, Value* /*mask*/) {}
+
   /// Whether copies to shared memory without registers exist for this many bytes.
   virtual bool can_copy(int /*bytes*/) const { return false; }
   /// Starts one; where the mask (if not null) is false, zeros are written.
@@ -60,6 +76,12 @@ public:
 
   /// The synchronisation scope's name in LLVM IR.
   virtual llvm::StringRef scope_name(memory_scope s) const = 0;
+
+  /// The same i32, as a value that neither LLVM nor the assembler knows anything about.
+  virtual bool can_hide() const { return false; }
+  virtual Value* hide(Value* i32) { return i32; }
+  /// Asks for code of which this many CTAs fit a multiprocessor.
+  virtual void run_together(llvm::Function& /*kernel*/, int /*ctas*/) {}
 
   /// A conversion in one exact instruction; nullptr where there is none. Values as in emit/convert.hpp.
   virtual Value* convert(Value* /*x*/, dtype /*from*/, dtype /*to*/) { return nullptr; }

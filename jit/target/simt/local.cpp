@@ -79,6 +79,8 @@ view_value lowerer::view(int node) {
     for (int d = 0; d < s.rank; ++d) v.stride[d] = form.stride[d] / bytes_of(info.type);
     v.align = static_cast<int>(std::min<std::int64_t>(kiln::detail::buffer_alignment(g.buffer(form.storage)), 1024));
     v.align = std::min(v.align, power_in(form.slots.offset));
+    if (buffer_swizzled[buffer])
+      v.swizzle = swizzle_of_rows(std::countr_zero(static_cast<std::uint64_t>(s.extent[1] * bytes_of(info.type))));
     v.offset = buffer_offset[buffer];
     if (auto const at = static_arrays.find(form.storage); at != static_arrays.end())
       v.pointer = form.slots.offset ? b.CreateInBoundsGEP(b.getInt8Ty(), at->second, i32(form.slots.offset)) : at->second;
@@ -185,12 +187,18 @@ std::vector<byte_range> lowerer::bytes_of_view(view_value const& v) {
   return bytes_of_box(v.offset, elem, axes);
 }
 
+Value* lowerer::swizzled(Value* bytes, chunk_swizzle s) {
+  Value* high = b.CreateLShr(bytes, static_cast<std::uint64_t>(s.shift));
+  return b.CreateXor(bytes, b.CreateAnd(high, i32(((1 << s.bits) - 1) << 4)));
+}
+
 Value* lowerer::element_address(view_value const& v, llvm::ArrayRef<Value*> c) {
   Value* o = nullptr;
   for (int d = 0; d < v.extents.rank; ++d) {
     Value* x = b.CreateMul(c[static_cast<std::size_t>(d)], i32(v.stride[d]));
     o = o ? b.CreateAdd(o, x) : x;
   }
+  if (o && v.swizzle.bits) return b.CreateInBoundsGEP(b.getInt8Ty(), v.pointer, swizzled(b.CreateMul(o, i32(bytes_of(v.type))), v.swizzle));
   return o ? b.CreateInBoundsGEP(memory_type(v.type), v.pointer, o) : v.pointer;
 }
 
@@ -203,6 +211,7 @@ struct view_access {
   linear_layout const& l;
   vector_access access;
   Value* thread_pointer = nullptr;
+  Value* thread_bytes = nullptr; ///< swizzled: the thread's part, to be XORed with that of the register
   bool sums = true;
 
   view_access(lowerer& lowering, view_value const& view, linear_layout const& layout, f2_word skip)
@@ -218,6 +227,7 @@ struct view_access {
       Value* x = k.b.CreateMul(k.thread_part(l, axis_dim(d)), k.i32(v.stride[d]));
       o = o ? k.b.CreateAdd(o, x) : x;
     }
+    if (v.swizzle.bits && o) thread_bytes = k.swizzled(k.b.CreateMul(o, k.i32(bytes_of(v.type))), v.swizzle);
     thread_pointer = o ? k.b.CreateInBoundsGEP(k.memory_type(v.type), v.pointer, o) : v.pointer;
   }
   void access_facts_of(int fast, int align, int elem, f2_word skip) {
@@ -252,6 +262,11 @@ struct view_access {
       std::int64_t o = 0;
       for (int d = 0; d < v.extents.rank; ++d)
         o += static_cast<std::int64_t>(l.out.get(l(l.in.put(reg, static_cast<f2_word>(r))), axis_dim(d))) * v.stride[d];
+      if (thread_bytes) { // extents and strides are powers of two: no bit of the sum is in both parts
+        std::int64_t const bytes = o * bytes_of(v.type);
+        std::int64_t const own = bytes ^ (bytes >> v.swizzle.shift & ((1 << v.swizzle.bits) - 1) << 4);
+        return k.b.CreateInBoundsGEP(k.b.getInt8Ty(), v.pointer, k.b.CreateXor(thread_bytes, k.i32(own)));
+      }
       return o ? k.b.CreateInBoundsGEP(k.memory_type(v.type), thread_pointer, k.i32(o)) : thread_pointer;
     }
     std::vector<Value*> c;
@@ -517,8 +532,10 @@ registers lowering<op::sync>::emit(lowerer& k, int) {
 // ---- products
 // ---------------------------------------------------------------------------------------------------------------
 
-// Both operands lie in local memory; each thread walks along k and keeps its part of the result in registers.
+// Both operands lie in local memory; without a matrix unit each thread walks along k and keeps its part of the result in
+// registers.
 registers lowering<op::dot>::emit(lowerer& k, int node) {
+  if (auto const p = matrix_product_of(k.g, node, k.cta)) return matrix_dot(k, node, *p);
   auto& b = k.b;
   linear_layout const& l = k.plan.of(node);
   int const acc = k.g.operand(node, 2);

@@ -6,6 +6,7 @@
 #include "jit/emit/convert.hpp"
 #include "jit/passes/assign_layouts.hpp"
 #include "jit/passes/insert_barriers.hpp"
+#include "jit/passes/matrix_unit.hpp"
 #include "lower.hpp"
 
 #include <functional>
@@ -22,6 +23,7 @@ namespace kiln::jit::simt {
 struct registers {
   std::vector<Value*> r;
   Value* base = nullptr;
+  int phase = 0; ///< `lowerer::phase` when it was made
   Value* scalar() const { return r[0]; }
 };
 
@@ -33,6 +35,7 @@ struct view_value {
   shape extents{};
   std::int64_t stride[max_rank]{}; ///< elements
   int align = 1;                   ///< bytes, of the pointer
+  chunk_swizzle swizzle{};         ///< of the offset from the pointer, in bytes
   // What may be touched, for the barriers: a constant start and axes, where a runtime index adds an axis of its own.
   std::int64_t offset = 0;
   std::vector<byte_axis> reach;
@@ -78,6 +81,12 @@ public:
   void define(int node, registers r, int index = 0);
   registers result_of(int node, int index);
   registers compute(int node, linear_layout const& want); ///< of a placeless node
+  /// Reductions so far. What lives across one is kept narrow: see keeps_narrow.
+  int phase = 0;
+  /// Long rows decide how many CTAs fit a multiprocessor. A tile that was widened from narrow elements, or computed from
+  /// such by a few cheap operations, is not kept across a reduction: its narrow elements are, and it is computed again.
+  bool keeps_narrow(int node, linear_layout const& want, int depth = 0);
+  registers compute_again(int node, linear_layout const& want);
   /// The layout that costs least to read a tile in.
   linear_layout layout_of_use(int node);
   /// Whether the condition holds in any thread of the CTA.
@@ -141,6 +150,10 @@ public:
   /// v[c with c[axis] := index[c]], for the registers of a tile of shape `s`.
   std::vector<Value*> gather_view(view_value const& v, std::vector<Value*> const& index, dtype index_type,
                                   shape const& s, linear_layout const& l, int axis);
+  /// Whether the slots of a buffer are swizzled: all that touches it are products on a matrix unit and whole accesses.
+  bool spreads_over_banks(int buffer) const;
+  /// An offset in bytes, swizzled.
+  Value* swizzled(Value* bytes, chunk_swizzle s);
   /// The address of an element with the given coordinates (i32 each).
   Value* element_address(view_value const& v, llvm::ArrayRef<Value*> coordinates);
   Value* to_memory(Value* x, dtype t);
@@ -181,11 +194,13 @@ public:
   llvm::BasicBlock* leave = nullptr; ///< where the kernel returns
   std::vector<llvm::Value*> slots;   ///< kernel parameters
   int first_slot_of(int param) const { return first_slot(g, param); }
+  std::vector<bool> buffer_swizzled;
   std::vector<std::int64_t> buffer_offset; ///< of each allocation, in the arena or (static) behind `static_base`
   static constexpr std::int64_t static_base = 1 << 28;
   std::map<int, llvm::GlobalVariable*> static_arrays;
   std::map<int, int> commits; ///< how many async_commit nodes precede a node, in program order
   bool copies_in_flight = false;
+  int narrow_words = 0; ///< registers of the largest tile that was kept narrow
 
 private:
   friend simt_code kiln::jit::lower_simt(graph_view const&, specialisation const&, kiln::target const&,
@@ -202,6 +217,7 @@ private:
   void make_function();
   void place_buffers();
   void debug_location(int node);
+  void bound_registers();
   void finish();
 
   std::vector<std::map<key, registers>> scopes;

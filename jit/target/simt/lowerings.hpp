@@ -71,6 +71,9 @@ KILN_SIMT_LOWERING(async_wait)
 KILN_SIMT_LOWERING(sync)
 #undef KILN_SIMT_LOWERING
 
+/// A product on the matrix unit (matrix.cpp).
+registers matrix_dot(lowerer& k, int node, matrix_product const& p);
+
 /// Element-wise operations share one body; what they do to an element is in elementwise.cpp.
 template <op O>
 requires(has(O, trait::elementwise)) struct lowering<O> {

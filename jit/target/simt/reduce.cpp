@@ -297,6 +297,7 @@ registers lowering<op::reduce>::emit(lowerer& k, int node) {
   reduction r(k, l, along, combine, custom);
   if (custom && !std::has_single_bit(static_cast<unsigned>(s.extent[along]))) r.extent = s.extent[along];
   auto [done, layout] = r.run(std::move(values));
+  ++k.phase;
   registers out;
   for (std::size_t o = x.size(); o-- > 0;) {
     out.r = place_result(k, node, axis, done, layout, o);
@@ -344,6 +345,7 @@ registers lowering<op::arg_reduce>::emit(lowerer& k, int node) {
     return element_values{b.CreateSelect(take, p[0], q[0]), b.CreateSelect(take, p[1], q[1])};
   };
   auto [done, layout] = reduction(k, l, axis, better, false).run(std::move(values));
+  ++k.phase;
   return {place_result(k, node, axis, done, layout, 1)};
 }
 

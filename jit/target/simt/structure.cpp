@@ -1,6 +1,8 @@
 // The walk over the graph: kernel, parameters, control flow, vars, constants and checks.
 #include "lowerings.hpp"
 
+#include "jit/passes/pipeline.hpp"
+
 #include <algorithm>
 #include <kiln/target/compile_error.hpp>
 #include <llvm/IR/MDBuilder.h>
@@ -27,7 +29,7 @@ constexpr emit_function table[] = {
 
 lowerer::lowerer(graph_view const& graph, specialisation const& s, kiln::target const& t, module_builder& m)
     : g(graph), spec(s), target(t), mb(m), context(m.module.getContext()), b(context),
-      hw(t.is_nvptx() ? make_nvptx(b, t) : make_amdgpu(b, t)), cta{t.warp_size, graph.attrs.num_warps},
+      hw(t.is_nvptx() ? make_nvptx(b, t) : make_amdgpu(b, t)), cta{t.warp_size, graph.attrs.num_warps, hw->has_vector_adds(), hw->has_matrix_unit()},
       facts(g, {.facts = s, .grid = {}}) {}
 
 simt_code lowerer::run() {
@@ -482,6 +484,24 @@ registers lowering<op::device_print>::emit(lowerer& k, int node) {
   return {};
 }
 
+namespace {
+/// Plain loops over products, with their loads ahead of them, where the target copies asynchronously.
+std::optional<graph> pipelined(graph_view const& g, specialisation const& s, kiln::target const& t) {
+  bool products = false;
+  for (node const& n : g.nodes) products |= n.code == op::dot;
+  if (!products || !t.is_nvptx() || !t.has_cp_async || !std::has_single_bit(static_cast<unsigned>(g.attrs.num_warps))) return {};
+  graph_facts const facts(g, {.facts = s, .grid = {}});
+  return pipeline_products(g, facts, {.warp_size = t.warp_size, .num_warps = g.attrs.num_warps, .matrix_unit = true}, t.shared_bytes);
+}
+
+void empty(llvm::Module& m) {
+  m.dropAllReferences();
+  while (!m.empty()) m.begin()->eraseFromParent();
+  while (!m.global_empty()) m.global_begin()->eraseFromParent();
+  while (!m.named_metadata_empty()) m.named_metadata_begin()->eraseFromParent();
+}
+} // namespace
+
 } // namespace kiln::jit::simt
 
 namespace kiln::jit {
@@ -489,6 +509,15 @@ namespace kiln::jit {
 simt_code lower_simt(graph_view const& g, specialisation const& s, kiln::target const& t, module_builder& builder) {
   if (t.is_host())
     throw compile_error(std::string(g.name), "host", "building IR", "kiln[R-TG01] the SIMT lowering is for GPUs");
+  if (std::optional<graph> const ahead = simt::pipelined(g, s, t)) {
+    try {
+      graph_view const v = *ahead;
+      return simt::lowerer(v, s, t, builder).run();
+    } catch (compile_error const& e) { // what the rest of the kernel stages was not known before
+      if (std::string_view(e.what()).find("R-CP01") == std::string_view::npos) throw;
+      simt::empty(builder.module);
+    }
+  }
   return simt::lowerer(g, s, t, builder).run();
 }
 

@@ -2,6 +2,7 @@
 #include "lowerer.hpp"
 
 #include "jit/emit/integer.hpp"
+#include "jit/passes/depth_first.hpp"
 
 #include <kiln/layout/blocked.hpp>
 #include <kiln/layout/index_terms.hpp>
@@ -33,6 +34,7 @@ registers const* lowerer::look_up(int node, int layout) const {
 }
 
 void lowerer::define(int node, registers r, int index) {
+  r.phase = phase;
   scopes.back()[{node + index * g.size(), is_scalar(node) ? -1 : layout_id(plan.of(node))}] = std::move(r);
 }
 
@@ -57,7 +59,10 @@ registers lowerer::get(int node, linear_layout const& want) {
     fail(node, "internal: " + std::string(name_of(g[node].code)) + " has no value yet");
   }
   int const id = layout_id(want);
-  if (registers const* r = look_up(node, id)) return *r;
+  if (registers const* r = look_up(node, id)) {
+    if (r->phase == phase || !keeps_narrow(node, want)) return *r;
+    return scopes.back()[{node, id}] = compute_again(node, want);
+  }
   registers r;
   if (plan.placeless[static_cast<std::size_t>(node)]) {
     r = compute(node, want);
@@ -67,8 +72,73 @@ registers lowerer::get(int node, linear_layout const& want) {
     r.base = have->base;
     r.r = convert(have->r, plan.of(node), want);
   }
+  r.phase = phase;
   scopes.back()[{node, id}] = r;
   return r;
+}
+
+bool lowerer::keeps_narrow(int node, linear_layout const& want, int depth) {
+  if (!hw->can_hide() || depth > 2 || want.in.bits(reg) < 5 || g[node].kind != node_kind::value) return false;
+  switch (g[node].code) {
+  case op::cast: {
+    int const from = g.operand(node, 0);
+    return !is_bool(type(from)) && bits_of(type(from)) <= 16 && bits_of(type(node)) == 32 && !is_scalar(from) &&
+           !plan.placeless[static_cast<std::size_t>(from)] && plan.of(from) == want;
+  }
+  case op::add:
+  case op::sub:
+  case op::mul:
+  case op::fma:
+  case op::neg:
+  case op::abs: break;
+  default: return false;
+  }
+  bool narrow = false;
+  for (int o : g.operands(node)) {
+    if (is_scalar(o) || plan.placeless[static_cast<std::size_t>(o)]) continue;
+    if (!keeps_narrow(o, want, depth + 1)) return false;
+    narrow = true;
+  }
+  return narrow;
+}
+
+registers lowerer::compute_again(int node, linear_layout const& want) {
+  if (g[node].code == op::cast) {
+    // The words that hold the elements, seen by the assembler as new ones: else it keeps what it made of the old ones.
+    int const from = g.operand(node, 0);
+    registers narrow = get(from, want);
+    if (narrow.phase != phase) {
+      dtype const t = type(from);
+      auto const per = static_cast<std::size_t>(32 / storage_bits_of(t));
+      for (std::size_t i = 0; i < narrow.r.size(); i += per) {
+        Value* word = hw->hide(pack(llvm::ArrayRef(narrow.r).slice(i, per), t, b.getInt32Ty()));
+        unpack(word, t, llvm::MutableArrayRef(narrow.r).slice(i, per));
+      }
+      narrow.phase = phase;
+      scopes.back()[{from, layout_id(want)}] = narrow;
+      narrow_words = std::max(narrow_words, static_cast<int>(narrow.r.size() / per));
+    }
+  }
+  registers r = element_wise(node, want);
+  r.phase = phase;
+  return r;
+}
+
+// Two CTAs on each multiprocessor hide each other's reductions and waits. Where that takes no more registers than a kernel
+// needs, the assembler is told, since it would use all that there are: rows that are kept narrow, and products.
+void lowerer::bound_registers() {
+  constexpr int others = 32, all = 65536;
+  int products = 0;
+  for (int i = 0; i < g.size(); ++i)
+    if (g[i].code == op::dot) {
+      auto const p = matrix_product_of(g, i, cta);
+      if (!p) return;
+      int const rows = 1 << (p->m - p->warps_m), columns = 1 << (p->n - p->warps_n); // of a warp
+      products = std::max(products, rows * columns / 32 + rows / 4 + columns / 4);
+    }
+  if (products == 0 && narrow_words == 0) return;
+  if (products == 0) function->addFnAttr(depth_first_attribute);
+  if ((products + narrow_words + others) * cta.threads() * 2 <= all) hw->run_together(*function, 2);
 }
 
 registers lowerer::compute(int node, linear_layout const& want) {
@@ -306,6 +376,7 @@ void lowerer::place_buffers() {
     if (info.where == storage::tmem)
       fail(info.node, "kiln[R-CP05] local_alloc in tensor memory: " + std::string(target.name()) +
                           " lowering has none; use storage::smem");
+    buffer_swizzled.push_back(spreads_over_banks(static_cast<int>(i)));
     int const owner = g.storage_of(static_cast<int>(i));
     if (owner != static_cast<int>(i)) { // its storage came before it
       buffer_offset.push_back(buffer_offset[static_cast<std::size_t>(owner)] + info.place.offset);
@@ -345,6 +416,7 @@ void lowerer::place_buffers() {
 }
 
 void lowerer::finish() {
+  bound_registers();
   std::vector<local_event> plain;
   for (recorded_event const& e : events) plain.push_back(e.event);
   std::vector<bool> const before = insert_barriers(plain);

@@ -1,0 +1,17 @@
+// The order of instructions that keeps few values alive. A lowering writes an operation for all registers of a tile before
+// the next one; a long row then lives several times over. Where a kernel asks for it, each computation moves down to its
+// first use, so that a reduction folds element by element and a store follows what it needs.
+#pragma once
+
+#include <llvm/IR/Function.h>
+
+namespace kiln::jit {
+
+/// Attribute of a function that wants `order_depth_first`.
+inline constexpr char const* depth_first_attribute = "kiln-depth-first";
+
+/// Reorders inside each block, if the function asks for it. What has effects, reads memory that may be written, or needs
+/// the threads of a warp together stays in its order.
+void order_depth_first(llvm::Function& f);
+
+} // namespace kiln::jit

@@ -1,0 +1,49 @@
+// Products on a matrix unit with the forms of mma.sync: which of them it takes, and where operands and sums live. A warp
+// owns a block of the result; its fragments are the hardware's, repeated in registers. Operands come from local memory,
+// whose 16-byte pieces are spread over the banks so that eight rows of a fragment, and eight lanes that write, never meet.
+#pragma once
+
+#include "assign_layouts.hpp"
+
+#include <kiln/export.hpp>
+#include <kiln/layout/fragment.hpp>
+#include <kiln/layout/swizzle.hpp>
+#include <optional>
+
+namespace kiln::jit {
+
+/// How the unit multiplies one product.
+struct matrix_product {
+  dtype operand{};      ///< f16, bf16, f32 (as tf32), i8, f8 (widened to f16)
+  int elem = 0;         ///< log2 of the bytes of an element in memory
+  int m = 0, n = 0, k = 0;        ///< log2 of the extents
+  int warps_m = 0, warps_n = 0;   ///< log2 of the warps along m and n; further warps repeat
+  /// log2 of the elements of k in the fragments of one step.
+  int step() const { return 5 - elem; }
+};
+
+/// The way of a dot node; nothing where it is left to multiply-adds: element types without a unit, f32 without `.fast`,
+/// extents that are no powers of two or smaller than one fragment.
+KILN_INTERNAL_API std::optional<matrix_product> matrix_product_of(graph_view const& g, int dot, cta_shape cta);
+
+/// The sums: coordinates {m, n}. Registers count the 4 of a fragment, then fragments along n, then along m.
+KILN_INTERNAL_API linear_layout matrix_sums(matrix_product const& p, cta_shape cta);
+/// The left operand, {m, k}: the words of a fragment, then fragments along m, then steps along k.
+KILN_INTERNAL_API linear_layout matrix_left(matrix_product const& p, cta_shape cta);
+/// The right operand, {k, n}: the words of a fragment, then fragments along n, then steps along k.
+KILN_INTERNAL_API linear_layout matrix_right(matrix_product const& p, cta_shape cta);
+
+/// Bits [4, 4 + bits) of a byte offset are XORed with those `shift` higher: swizzle<bits, 4, shift>.
+struct chunk_swizzle {
+  int bits = 0, shift = 0;
+  friend bool operator==(chunk_swizzle const&, chunk_swizzle const&) = default;
+};
+/// The swizzle of rows of 2^row bytes, under which 8 rows of one 16-byte column, and 8 consecutive columns, lie in
+/// different banks.
+constexpr chunk_swizzle swizzle_of_rows(int row) {
+  return row <= 4 ? chunk_swizzle{} : chunk_swizzle{std::min(3, row - 4), std::max(3, row - 4)};
+}
+/// Coordinates of a tile -> offset in elements, for the given strides (elements, powers of two as the extents).
+KILN_INTERNAL_API linear_layout memory_map(bit_space const& tile, std::int64_t const* stride, int elem, chunk_swizzle s);
+
+} // namespace kiln::jit
