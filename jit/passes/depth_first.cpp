@@ -19,7 +19,25 @@ bool floats(llvm::Instruction const& i) {
   return !i.mayReadOrWriteMemory() && !i.mayHaveSideEffects();
 }
 
+/// Words that may be in work together.
+constexpr int together = 4;
+
 void order(llvm::BasicBlock& block) {
+  llvm::Instruction *last = nullptr, *after = nullptr; // the last value that was placed, and the one that words wait for
+  int words = 0;
+  auto const placed = [&](llvm::Instruction* i) {
+    if (i->hasMetadata(hidden_word)) {
+      if (words++ % together == 0) after = last;
+      if (after) {
+        llvm::Value* v = after;
+        if (!v->getType()->isIntegerTy(32))
+          v = new llvm::BitCastInst(after, llvm::Type::getInt32Ty(block.getContext()), "", i->getIterator());
+        i->setOperand(0, v);
+      }
+      return;
+    }
+    if (i->getType()->isFloatTy() || i->getType()->isIntegerTy(32)) last = i;
+  };
   std::vector<llvm::Instruction*> fixed;
   llvm::DenseSet<llvm::Instruction*> open; // floating ones that have no place yet
   for (llvm::Instruction& i : block)
@@ -32,6 +50,7 @@ void order(llvm::BasicBlock& block) {
       auto& [i, next] = stack.back();
       if (next == i->getNumOperands()) {
         if (i != before) i->moveBefore(before->getIterator());
+        placed(i);
         stack.pop_back();
         continue;
       }

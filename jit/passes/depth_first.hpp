@@ -7,10 +7,15 @@
 
 namespace kiln::jit {
 
+/// Metadata of a call `f(after, zero, word)` that hides a word: its first operand is free to be chosen.
+inline constexpr char const* hidden_word = "kiln.hidden";
+
 /// Attribute of a function that wants `order_depth_first`.
 inline constexpr char const* depth_first_attribute = "kiln-depth-first";
 
-/// Reorders inside each block, if the function asks for it. What has effects, reads memory that may be written, or needs
+/// Reorders inside each block, if the function asks for it. Hidden words wait for what was computed before them, a few at a
+/// time: an assembler that prefers early starts to few registers cannot undo the order.
+/// What has effects, reads memory that may be written, or needs
 /// the threads of a warp together stays in its order.
 void order_depth_first(llvm::Function& f);
 

@@ -1,4 +1,5 @@
 // NVPTX: PTX special registers, bar.sync, shfl.sync, predicated loads and stores, cp.async, approximate instructions.
+#include "jit/passes/depth_first.hpp"
 #include "jit/target/simt/hardware.hpp"
 
 #include <llvm/IR/InlineAsm.h>
@@ -214,12 +215,23 @@ public:
 
   bool can_hide() const override { return true; }
   Value* hide(Value* x) override {
-    llvm::FunctionType* t = llvm::FunctionType::get(b.getInt32Ty(), {b.getInt32Ty()}, false);
-    // Each has its own text, so that two of them are never taken for the same.
-    std::string const text = "mov.b32 $0, $1; // " + std::to_string(hidden_++);
-    llvm::CallInst* c = b.CreateCall(t, llvm::InlineAsm::get(t, text, "=r,r", false), {x});
+    llvm::Type* i32 = b.getInt32Ty();
+    if (!zero_) { // a 0 that the assembler does not know: all threads of a warp run
+      llvm::IRBuilder<>::InsertPointGuard guard(b);
+      llvm::BasicBlock& entry = b.GetInsertBlock()->getParent()->getEntryBlock();
+      b.SetInsertPoint(&entry, entry.getFirstInsertionPt());
+      llvm::FunctionType* t = llvm::FunctionType::get(i32, false);
+      llvm::CallInst* c = b.CreateCall(t, llvm::InlineAsm::get(t, "activemask.b32 $0;", "=r", true), {});
+      c->addFnAttr(llvm::Attribute::NoUnwind);
+      zero_ = b.CreateNot(c);
+    }
+    // (after & zero) ^ x. Each has its own text, so that two of them are never taken for the same.
+    llvm::FunctionType* t = llvm::FunctionType::get(i32, {i32, i32, i32}, false);
+    std::string const text = "lop3.b32 $0, $1, $2, $3, 0x6a; // " + std::to_string(hidden_++);
+    llvm::CallInst* c = b.CreateCall(t, llvm::InlineAsm::get(t, text, "=r,r,r,r", false), {zero_, zero_, x});
     c->addFnAttr(llvm::Attribute::getWithMemoryEffects(b.getContext(), llvm::MemoryEffects::none()));
     c->addFnAttr(llvm::Attribute::NoUnwind);
+    c->setMetadata(hidden_word, llvm::MDNode::get(b.getContext(), {}));
     return c;
   }
   void run_together(llvm::Function& f, int ctas) override { f.addFnAttr("nvvm.minctasm", std::to_string(ctas)); }
@@ -280,6 +292,7 @@ public:
 
 private:
   int hidden_ = 0;
+  Value* zero_ = nullptr;
   struct form {
     unsigned bits, register_bits;
     std::string constraint;

@@ -254,6 +254,20 @@ std::vector<Value*> place_result(lowerer& k, int node, int axis, tuple_registers
   return k.convert(r, less, k.plan.of(node));
 }
 
+/// A finished reduction of `l`, given back to the registers of `l`: each gets the result of its row.
+std::vector<Value*> spread(lowerer& k, linear_layout const& l, int axis, tuple_registers const& x,
+                           linear_layout const& done) {
+  auto const rows = [&](linear_layout const& any) { return normal_form(zero_axis(any, axis_dim(axis)), k.cta); };
+  std::vector<int> kept;
+  linear_layout const have = without_register_copies(rows(done), &kept), seen = rows(l), want = without_register_copies(seen);
+  std::vector<Value*> values;
+  for (int i : kept) values.push_back(x[static_cast<std::size_t>(i)][0]);
+  values = k.convert(std::move(values), have, want);
+  std::vector<Value*> r;
+  for (int i : lowerer::register_map(seen, want)) r.push_back(values[static_cast<std::size_t>(i)]);
+  return r;
+}
+
 combiner custom_combiner(lowerer& k, int begin) {
   return [&k, begin](element_values const& x, element_values const& y) {
     element_values all = x;
@@ -318,35 +332,37 @@ registers lowering<op::arg_reduce>::emit(lowerer& k, int node) {
   linear_layout const l = layout_of_operands(k, node);
   registers const x = k.get(from, l);
   builtin const f{k, max ? reduce_op::max : reduce_op::min, t, nan_mode::ignore};
-  tuple_registers values;
-  for (std::size_t r = 0; r < x.r.size(); ++r) {
-    Value *v = k.convert_type(x.r[r], t, wide), *i = k.coordinate(l, axis, static_cast<int>(r));
-    if (Value* in = k.inside(l, s, static_cast<int>(r))) { // padding loses to everything, also among equals
-      v = b.CreateSelect(in, v, f.identity());
-      i = b.CreateSelect(in, i, k.i32(std::numeric_limits<std::int32_t>::max()));
-    }
-    values.push_back({v, i});
-  }
-  // The better value wins, then the smaller index. NaN is worse than every number and equal to itself.
-  combiner const better = [&](element_values const& p, element_values const& q) {
-    Value *wins, *ties;
-    if (fp) {
-      Value *p_nan = b.CreateFCmpUNO(p[0], p[0]), *q_nan = b.CreateFCmpUNO(q[0], q[0]);
-      Value* above = max ? b.CreateFCmpOGT(p[0], q[0]) : b.CreateFCmpOLT(p[0], q[0]);
-      wins = b.CreateOr(above, b.CreateAnd(q_nan, b.CreateNot(p_nan)));
-      ties = b.CreateOr(b.CreateFCmpOEQ(p[0], q[0]), b.CreateAnd(p_nan, q_nan));
-    } else {
-      auto const predicate = max ? (is_signed_int(t) ? llvm::CmpInst::ICMP_SGT : llvm::CmpInst::ICMP_UGT)
-                                 : (is_signed_int(t) ? llvm::CmpInst::ICMP_SLT : llvm::CmpInst::ICMP_ULT);
-      wins = b.CreateICmp(predicate, p[0], q[0]);
-      ties = b.CreateICmpEQ(p[0], q[0]);
-    }
-    Value* take = b.CreateOr(wins, b.CreateAnd(ties, b.CreateICmpULT(p[1], q[1])));
-    return element_values{b.CreateSelect(take, p[0], q[0]), b.CreateSelect(take, p[1], q[1])};
+  // First the best value of each row, where NaN loses to every number; then the least index that holds it. An element costs
+  // two comparisons that way, and ties need no thought.
+  auto const reduced = [&](builtin const& g, std::vector<Value*> const& from) {
+    tuple_registers values;
+    for (Value* v : from) values.push_back({v});
+    combiner const combine([g](element_values const& p, element_values const& q) { return element_values{g.apply(p[0], q[0])}; });
+    auto r = reduction(k, l, axis, combine, false).run(std::move(values));
+    ++k.phase;
+    return r;
   };
-  auto [done, layout] = reduction(k, l, axis, better, false).run(std::move(values));
-  ++k.phase;
-  return {place_result(k, node, axis, done, layout, 1)};
+  std::vector<Value*> values;
+  for (std::size_t r = 0; r < x.r.size(); ++r) {
+    Value* v = k.convert_type(x.r[r], t, wide);
+    if (Value* in = k.inside(l, s, static_cast<int>(r))) v = b.CreateSelect(in, v, f.identity());
+    values.push_back(v);
+  }
+  auto const [best, best_layout] = reduced(f, values);
+  std::vector<Value*> const top = spread(k, l, axis, best, best_layout);
+  builtin const least{k, reduce_op::min, dtype::i32, nan_mode::ignore};
+  std::vector<Value*> found;
+  for (std::size_t r = 0; r < x.r.size(); ++r) {
+    Value* v = values[r];
+    Value* is_best = fp ? b.CreateFCmpOEQ(v, top[r]) : b.CreateICmpEQ(v, top[r]);
+    if (Value* in = k.inside(l, s, static_cast<int>(r))) is_best = b.CreateAnd(is_best, in);
+    found.push_back(b.CreateSelect(is_best, k.coordinate(l, axis, static_cast<int>(r)), least.identity()));
+  }
+  auto const [first, first_layout] = reduced(least, found);
+  std::vector<Value*> index = place_result(k, node, axis, first, first_layout, 0);
+  if (fp) // a row of NaN alone
+    for (Value*& i : index) i = b.CreateSelect(b.CreateICmpEQ(i, least.identity()), k.i32(0), i);
+  return {index};
 }
 
 // A scan keeps, beside the total of the aligned run that a point belongs to, the combine of the run's elements up to
