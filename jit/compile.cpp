@@ -22,7 +22,7 @@ namespace kiln {
 namespace {
 
 /// Counts changes of the code that lowerings write, so that entries of an older emitter are never used.
-constexpr int emitter_version = 3;
+constexpr int emitter_version = 4;
 
 detail::host_hooks hooks;
 
