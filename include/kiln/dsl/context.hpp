@@ -173,6 +173,7 @@ public:
     detail::check_literal<T>(*r_, value);
     return tile<T, D...>{r_, r_->push(op::constant, detail::type_of<tile<T, D...>>(*r_), {}, {detail::literal_bits<T>(value)}, at)};
   }
+  /// A tile of zeros (b1: false); without extents a scalar. Errors: T-02.
   template <element T, int... D>
   constexpr auto zeros(site at = {}) {
     static_assert(((D >= 1) && ...), "kiln[T-02] extents are at least 1");
@@ -191,6 +192,7 @@ public:
     else
       return detail::read(x, at);
   }
+  /// The same as element type T: a C++ number becomes a T, which must hold it; a value is cast. Errors: T-04.
   template <element T, operand X>
   constexpr auto let(X const& x, site at = {}) {
     if constexpr (literal<X>) {
@@ -251,6 +253,7 @@ public:
     int c = detail::conform<T, detail::extents{}>(*r_, step, at).node_;
     return detail::loop<T>(r_, a, b, c, at);
   }
+  /// 0, 1, .. hi - 1.
   template <class B>
   constexpr auto range(B const& hi, site at = {}) {
     return range(0, hi, 1, at);

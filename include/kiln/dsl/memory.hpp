@@ -60,6 +60,7 @@ public:
   constexpr val<i64> extent(int axis, site at = {}) const { return query(op::extent, axis, at); }
   /// Elements between neighbours along `axis`; may be 0 or negative.
   constexpr val<i64> stride(int axis, site at = {}) const { return query(op::stride, axis, at); }
+  /// All extents, for `k.program_tile` and `k.tiles`.
   constexpr runtime_shape<Rank> shape() const { return {recorder_, node_}; }
   /// Pointer to the element at the origin.
   constexpr ptr<T> data(site at = {}) const {
