@@ -337,6 +337,36 @@ inline constexpr auto no_such_parity = kernel<"no_such_parity">([](context& k, p
 void use_no_such_parity() { no_such_parity.check(); }
 #endif
 
+// case: only_one_predicate
+// expect-error: kiln[R-BR10] full[0] phase 0: the async_load_bulk (barriers.cpp:{line}) in task load has a predicate, but its bytes are expected without it; give both the same .pred
+#if defined(TWIN) || defined(CASE_only_one_predicate)
+inline constexpr auto only_one_predicate = kernel<"only_one_predicate">([](context& k, ptr<const f32> p, ptr<f32> q, val<i32> n) {
+  auto some = load(p) > 0.f;
+  auto a = k.local_alloc<f32, 64>(4, {.name = "a"});
+  auto full = k.alloc_barriers(4, {.name = "full"}), empty = k.alloc_barriers(4, {.arrive_count = 1, .name = "empty"});
+  k.async_tasks(k.task_default({.name = "load"}, [&] {
+    for (auto i : k.range(0, n)) {
+      auto [s, phase] = k.buf_phase(i, 4);
+      k.barrier_wait(empty[s], phase ^ 1);
+#ifdef TWIN
+      k.barrier_expect_bytes(full[s], bytes_of(a[s]), {.pred = some});
+#else
+      k.barrier_expect_bytes(full[s], bytes_of(a[s]));
+#endif
+      k.async_load_bulk(p + i * 64, a[s], full[s], {.pred = some}); // expect-line
+    }
+  }), k.task({.num_warps = 4, .name = "use"}, [&] {
+    for (auto i : k.range(0, n)) {
+      auto [s, phase] = k.buf_phase(i, 4);
+      k.barrier_wait(full[s], phase, {.pred = some});
+      k.when(some, [&] { store(q + i * 64 + k.arange<64>(), k.local_load(a[s])); });
+      k.barrier_arrive(empty[s]);
+    }
+  }));
+});
+void use_only_one_predicate() { only_one_predicate.check(); }
+#endif
+
 // case: no_such_barrier
 // expect-error: kiln[R-BD05] full: index i0 % 3 becomes 2, valid 0..1
 #if defined(TWIN) || defined(CASE_no_such_barrier)

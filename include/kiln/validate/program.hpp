@@ -552,7 +552,10 @@ private:
     case op::async_load_bulk: {
       p_.bulk = true;
       int const skip = guard(i, 3);
-      if (access(sim_op::bulk_load, i, g_.operand(i, 1))) p_.code.back().b = barrier(g_.operand(i, 2));
+      if (access(sim_op::bulk_load, i, g_.operand(i, 1))) {
+        p_.code.back().b = barrier(g_.operand(i, 2));
+        p_.code.back().d = g_.operand(i, 3);
+      }
       return land(skip);
     }
     case op::async_store_bulk:
@@ -563,6 +566,7 @@ private:
     case op::async_store_wait: put(sim_op::store_wait, i).b = static_cast<std::int32_t>(g_.attribute(i, 0)); return;
     case op::async_arrive:
       p_.agents[present_].loads = true;
+      p_.arrives = true;
       meet(sim_op::load_arrive, i, 0);
       return;
     case op::barrier_wait: {
@@ -578,6 +582,7 @@ private:
     case op::barrier_expect_bytes: {
       int const skip = guard(i, 1);
       meet(sim_op::barrier_expect, i, static_cast<int>(g_.attribute(i, 0)));
+      p_.code.back().d = g_.operand(i, 1);
       return land(skip);
     }
     case op::named_barrier_wait: case op::named_barrier_arrive: {

@@ -32,12 +32,14 @@ protected:
   struct barrier {
     int pending = 0, expected = 0, got = 0, phase = 0;
     int before = 0;         ///< bytes expected in the phase before
+    int expects_if = none, loads_if = none; ///< predicate of the phase: a value number, always or none
     int last = -1, by = -1; ///< instruction and agent of the last arrival
   };
   struct named_barrier {
     int threads = 0, present = 0, generation = 0, last = -1;
     std::uint32_t here = 0; ///< agents that have arrived
   };
+  static constexpr int always = -1, none = -2;
   enum class step { next, stop, block, end };
 
   constexpr void allocate_agents() {
@@ -67,6 +69,7 @@ protected:
     register_count_ = p_.constants.size();
     files_ = new std::int64_t[static_cast<unsigned>(n * register_count_) + 1]{};
     clocks_ = new std::uint64_t[static_cast<unsigned>(n * words_)]{};
+    if (p_.arrives) commits_ = new vec<int>[static_cast<unsigned>(n)];
     int const slots = p_.slot_alloc.size();
     if (slots > 0) {
       barriers_ = new barrier[static_cast<unsigned>(slots)]{};
@@ -84,6 +87,7 @@ protected:
     delete[] agents_;
     delete[] lane_agent_;
     delete[] lane_kind_;
+    delete[] commits_;
     delete[] files_;
     delete[] clocks_;
     delete[] barriers_;
@@ -106,6 +110,7 @@ protected:
       a.stores_lane = agents_[i].stores_lane;
       a.fence_lane = agents_[i].fence_lane;
       agents_[i] = a;
+      if (commits_) commits_[i].clear();
       clocks::set(clocks_ + i * words_, i, 1);
     }
     for (int i = 0; i < slots * words_; ++i) arrived_[i] = completed_[i] = waited_[i] = 0;
@@ -251,6 +256,7 @@ protected:
     b.pending = arrivals(k);
     b.before = b.expected;
     b.expected = b.got = 0;
+    b.expects_if = b.loads_if = none;
     return true;
   }
   constexpr void bytes_differ(int k, int node, char const* consequence) {
@@ -274,11 +280,39 @@ protected:
     b.by = who_;
     return complete(x, k) ? step::next : step::stop;
   }
+  /// Bytes and copies of a phase must depend on the same condition: R-BR10.
+  constexpr bool same_condition(instruction const& x, int k) {
+    barrier& b = barriers_[k];
+    // What is known is decided already: the operation does happen.
+    int const when = x.d < 0 || registers_[slices_.register_of(x.d)] != unknown ? always : slices_.value_number(x.d);
+    int& mine = x.code == sim_op::bulk_load ? b.loads_if : b.expects_if;
+    int const other = x.code == sim_op::bulk_load ? b.expects_if : b.loads_if;
+    if (mine == none) mine = when;
+    if (mine == when && (other == none || other == when)) return true;
+    message m = broken(x.node);
+    m << "kiln[R-BR10] ";
+    barrier_name(m, k);
+    m << " phase " << b.phase << ": the " << name_of(g_[x.node].code) << " (";
+    place(m, x.node);
+    m << ")";
+    in_task(m, who_);
+    m << (when == always ? " is unconditional" : " has a predicate") << ", but its "
+      << (x.code == sim_op::bulk_load && other != none && other != when ? "bytes are expected" : other != none && other != when ? "copies are made" : "like are made")
+      << (when == always ? " under one" : " without it") << "; give both the same .pred";
+    return circumstances(), false;
+  }
   constexpr step arrive(instruction const& x, int count, int expected) {
     int const k = slot_of(p_.barriers[x.a]);
     if (k < 0 || !member(x, k)) return step::stop;
+    if (x.code == sim_op::barrier_expect && !same_condition(x, k)) return step::stop;
     if (g_.attribute(p_.slot_alloc[k], 2) != 0 && x.code == sim_op::barrier_arrive) count *= p_.agents[who_].threads;
     return arrived(x, k, count, expected, 0);
+  }
+  /// The last group that a wait for all but `pending` covers.
+  constexpr int covered(int pending) const {
+    if (!commits_) return me_->groups - pending;
+    int const k = commits_[who_].size() - pending;
+    return k > 0 ? commits_[who_][k - 1] : 0;
   }
   /// Arrives once the agent's loads have landed: as late as possible is when the phase is waited for, so here is enough.
   constexpr step load_arrive(instruction const& x) {
@@ -433,6 +467,7 @@ protected:
   int* lane_agent_ = nullptr;
   lane_kind* lane_kind_ = nullptr;
   std::int64_t* files_ = nullptr;
+  vec<int>* commits_ = nullptr; ///< of an agent: the numbers of its committed groups, where barriers stand for others
   std::uint64_t *clocks_ = nullptr, *clock_ = nullptr;
   barrier* barriers_ = nullptr;
   std::uint64_t *arrived_ = nullptr, *completed_ = nullptr, *waited_ = nullptr;

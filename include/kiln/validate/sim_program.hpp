@@ -45,10 +45,10 @@ enum class sim_op : std::uint8_t {
   fork,   ///< starts agents a..b-1, waits for all, then to `target`
   barrier_wait,   ///< barrier a, parity r[b]
   barrier_arrive, ///< barrier a, b arrivals; c: of each thread
-  barrier_expect, ///< barrier a, b bytes
+  barrier_expect, ///< barrier a, b bytes; d: the predicate, a node
   named,      ///< barrier a, b threads; c: waits
   fence,
-  bulk_load,  ///< box a is written later, by bytes on barrier b
+  bulk_load,  ///< box a is written later, by bytes on barrier b; d: the predicate, a node
   bulk_store, ///< box a is read later
   store_wait, ///< at most b bulk stores pending
   load_arrive, ///< barrier a, once the agent's loads have landed
@@ -130,6 +130,7 @@ struct sim_program {
   vec<std::int32_t> slot_alloc;    ///< of every barrier: its alloc_barriers
   int atoms = 0;
   int ring = 1;      ///< the longest: slots, and divisors of slot indices
+  bool arrives = false;  ///< loads that arrive at a barrier by themselves
   bool bulk = false;     ///< copies that reach memory another way than stores do
   std::uint32_t named = 0; ///< hardware barriers that are used, a bit each
   int left_out = -1; ///< an access that is not simulated

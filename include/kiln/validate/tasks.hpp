@@ -61,17 +61,17 @@ private:
     m << "; make a var inside the task, or hand the value over in local memory";
   }
   constexpr void tasks() {
-    int defaults = 0, agents = 0;
+    int defaults = 0;
     for (int t = i_ + 1; t < g_.attribute(i_, 3); t = static_cast<int>(g_.attribute(t, 5)) + 1) {
       defaults += g_.attribute(t, 0) == 0;
-      agents += static_cast<int>(g_.attribute(t, 2));
+      agents_ += static_cast<int>(g_.attribute(t, 2));
     }
     if (task_ >= 0)
       at(i_) << "kiln[R-TK09] async_tasks inside a task: they cannot be nested";
     else if (defaults != 1)
       at(i_) << "kiln[R-TK01] async_tasks needs exactly one default task, found " << defaults;
-    else if (agents > 31)
-      at(i_) << "kiln[R-TK02] " << agents << " agents run at the same time; at most 31";
+    else if (agents_ > 30)
+      at(i_) << "kiln[R-TK02] " << agents_ << " replicas of tasks in one kernel; at most 30";
   }
   constexpr int threads_here() const {
     int const warps = task_ < 0 ? 0 : static_cast<int>(g_.attribute(task_, 0));
@@ -126,6 +126,7 @@ private:
   graph_view const& g_;
   diagnostic error_;
   int i_ = 0, task_ = -1;
+  int agents_ = 0; ///< of all regions so far
   use used_[16]{};
 };
 
