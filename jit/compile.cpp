@@ -1,6 +1,7 @@
 // The compile entry of the runtime and the tools. One engine and one disk cache serve the process.
 #include "jit/compile.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <concepts>
@@ -15,6 +16,7 @@
 #include "kiln/version.hpp"
 #include "src/cache/disk_cache.hpp"
 #include "src/graph/passes/passes.hpp"
+#include "src/graph/passes/sequentialise.hpp"
 #include "src/runtime/compiler_interface.hpp"
 
 namespace kiln {
@@ -94,7 +96,16 @@ cache_key key_of(graph_view const& g, specialisation const& facts, target const&
 
 void fill(jit::module_builder& m, graph_view const& prepared, specialisation const& facts, jit::host_cpu const& cpu, jit::code_info& info) {
   if (m.target.family == target_family::host) {
-    auto code = jit::host::lower_host(prepared, facts, cpu, m);
+    // One thread runs a CTA: tasks become one program.
+    bool const tasks = std::any_of(prepared.nodes.begin(), prepared.nodes.end(), [](node const& n) { return n.code >= op::alloc_barriers && n.code <= op::replica_id; });
+    graph one;
+    if (tasks) {
+      try {
+        one = sequentialise_tasks(prepared);
+      } catch (std::invalid_argument const& e) { throw compile_error(std::string(m.symbol), "host", "lowering", std::string("kiln[R-TG01] ") + e.what()); }
+      one = run_passes(one, standard_passes(), {.facts = {}, .grid = {}});
+    }
+    auto code = jit::host::lower_host(tasks ? graph_view(one) : prepared, facts, cpu, m);
     info.arena_bytes = code.arena_bytes;
     info.chunk = code.chunk;
   } else {

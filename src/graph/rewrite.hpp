@@ -8,6 +8,7 @@
 #include <initializer_list>
 #include <span>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 namespace kiln::detail {
@@ -90,6 +91,11 @@ public:
   }
   int add(op code, node_type const& t, std::initializer_list<std::int32_t> operands, std::initializer_list<std::int64_t> attributes, int like) {
     return add(code, t, std::span(operands.begin(), operands.size()), std::span(attributes.begin(), attributes.size()), like);
+  }
+  /// Index of a text in the new graph.
+  std::int64_t add_string(std::string const& s) {
+    to_.add_string(s.c_str());
+    return static_cast<std::int64_t>(graph_view(to_).strings.size()) - 1;
   }
   int add_constant(scalar v, shape const& s, int like) {
     return add(op::constant, {v.type, node_kind::value, s}, {}, {is_signed_int(v.type) ? int_of(v) : static_cast<std::int64_t>(v.bits)}, like);

@@ -13,6 +13,7 @@
 #include "kiln/dtype/float16.hpp"
 #include "kiln/dtype/float8.hpp"
 #include "kiln/runtime/error.hpp"
+#include "src/graph/passes/sequentialise.hpp"
 #include "src/runtime/backend.hpp"
 #include "src/runtime/compiler_interface.hpp"
 #include "src/runtime/gpu_backend.hpp"
@@ -98,8 +99,10 @@ void failed_assert(void* runtime, std::int32_t text, std::int32_t file, std::int
   std::lock_guard lock(r.guard);
   if (r.failed) return;
   graph_view const& g = r.kernel->graph;
-  std::string what = g.string(text);
-  r.failure = "kernel '" + std::string(g.name) + "': device_assert failed" + (what.empty() ? "" : ": " + what) + " (" +
+  // A text that the kernel does not have is the compiler's own.
+  bool const own = text < static_cast<std::int32_t>(g.strings.size());
+  std::string what = own ? g.string(text) : deadlock_text;
+  r.failure = "kernel '" + std::string(g.name) + "': " + (own ? "device_assert failed" : "") + (what.empty() ? "" : own ? ": " + what : what) + " (" +
               g.files[static_cast<std::size_t>(file)] + ":" + std::to_string(line) + ")";
   r.failed = true;
 }

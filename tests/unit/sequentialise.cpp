@@ -1,0 +1,73 @@
+// Tasks as one program: what comes out has no tasks, is a valid graph, and computes the same.
+#include "interpret.hpp"
+#include "pipelines.hpp"
+#include "suspicious_kernels.hpp"
+
+#include <kiln/graph/text.hpp>
+#include <kiln/validate/verify.hpp>
+#include <src/graph/passes/sequentialise.hpp>
+
+namespace {
+
+using namespace kiln;
+using namespace kiln_test;
+namespace ip = kiln::interpreter;
+
+template <class T>
+std::vector<unsigned char> outputs(graph_view const& g, int steps, bool check) {
+  guarded<T> x(1 << 15), y(1 << 12);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = T(static_cast<float>(static_cast<int>(i * 7 % 509) - 254) / 4);
+  ip::report const r = ip::run(g, {1}, {x, y, kiln_test::val(steps)}, {.check = check, .step_limit = 1 << 22});
+  EXPECT_TRUE(r.clean()) << r.text();
+  EXPECT_TRUE(y.intact());
+  auto const* const b = reinterpret_cast<unsigned char const*>(y.data());
+  return {b, b + y.bytes()};
+}
+
+template <class T>
+void same(char const* name, graph_view const& g) {
+  graph const one = sequentialise_tasks(g);
+  diagnostic const d = verify(one);
+  ASSERT_TRUE(d.ok()) << name << ": " << d.text << "\n" << print(one);
+  for (node const& n : one.nodes) EXPECT_FALSE(n.code >= op::alloc_barriers && n.code <= op::replica_id) << name << ": " << name_of(n.code);
+  for (int steps : {0, 1, 2, 5, 9}) {
+    if (steps < 2 && std::string(name) == "peeled") continue; // it promises more
+    EXPECT_EQ(outputs<T>(g, steps, true), outputs<T>(one, steps, true)) << name << ", " << steps << " steps\n" << print(one);
+  }
+}
+
+#define KILN_SAME(name)                                                                                                \
+  TEST(Sequentialise, name) {                                                                                          \
+    run_time_recording t;                                                                                              \
+    auto x = t.pointer<f32 const>();                                                                                   \
+    auto y = t.pointer<f32>();                                                                                         \
+    auto n = t.value<i32>();                                                                                           \
+    suspicious::name(t.k, x, y, n);                                                                                    \
+    same<f32>(#name, t.graph());                                                                                       \
+  }
+KILN_SUSPICIOUS(KILN_SAME)
+
+TEST(Sequentialise, TheDesignsPipelines) {
+  for (auto record : {matrix_product, ping_pong, attention}) {
+    run_time_recording t;
+    record(t, 0);
+    same<f16>("a pipeline", t.graph());
+  }
+}
+
+TEST(Sequentialise, ADeadlockIsAFailedAssertion) {
+  run_time_recording t;
+  matrix_product(t, 17);
+  graph const one = sequentialise_tasks(t.graph());
+  guarded<f16> x(1 << 15), y(1 << 12);
+  ip::report const r = ip::run(one, {1}, {x, y, kiln_test::val(9)});
+  ASSERT_TRUE(r.has("R-VF03")) << r.text();
+  EXPECT_NE(r.text().find("deadlock: every task waits for a barrier"), std::string::npos) << r.text();
+}
+
+TEST(Sequentialise, OtherKernelsStayAsTheyAre) {
+  auto g = record([](context& k, ptr<f32> y) { store(y + k.arange<64>(), 1.f); });
+  EXPECT_EQ(print(sequentialise_tasks(g)), print(g));
+}
+
+} // namespace
