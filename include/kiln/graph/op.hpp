@@ -46,12 +46,16 @@ struct op_info {
 };
 
 namespace detail {
+// A namespace of its own, in which the traits need no qualification.
+namespace op_rows {
+using namespace trait;
 inline constexpr op_info op_table[] = {
-#define KILN_OP(name, least, most, traits, attributes, summary)                                                        \
-  {#name, least, most, [] { using namespace trait; return static_cast<std::uint32_t>(traits); }(), attributes, summary},
+#define KILN_OP(name, least, most, traits, attributes, summary) {#name, least, most, traits, attributes, summary},
 #include <kiln/graph/ops.def>
 };
-}
+} // namespace op_rows
+using op_rows::op_table;
+} // namespace detail
 
 inline constexpr int op_count = static_cast<int>(sizeof(detail::op_table) / sizeof(op_info));
 
