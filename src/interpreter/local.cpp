@@ -86,6 +86,18 @@ char const* local_access::rule_of_sharing(bool race) const {
   return r == buffer_role::phase ? "R-PA07" : r == buffer_role::pooled ? "R-PA15" : race ? "R-AL17" : "R-AL16";
 }
 
+int local_access::read_through(int node) const {
+  graph_view const& g = agent_.graph;
+  int found = buffer_;
+  for (int o : g.operands(node)) {
+    if (o < 0 || g[o].kind != node_kind::view) continue;
+    int const b = g.buffer_of(o);
+    if (b == buffer_) return b;
+    if (g.storage_of(b) == g.storage_of(buffer_)) found = b;
+  }
+  return found;
+}
+
 bool local_access::shared_hazard(byte_shadow const& s, i32 offset) {
   if (s.leaf == buffer_ || s.leaf < 0) return false;
   char const* const rule = rule_of_sharing(true);
@@ -192,6 +204,13 @@ void local_access::overtakes(int reader, int node, i32 offset) {
   if (reader >= l.agents) {
     if (agent_.news(node_, "R-HZ04"))
       fault("R-HZ04", offset, " is written while the async_store_bulk of ", agent_.line_of(node), " may still read it; async_store_wait(0) first");
+    return;
+  }
+  if (int const leaf = read_through(node); leaf != buffer_) {
+    char const* const shared = rule_of_sharing(true);
+    if (agent_.news(node_, shared))
+      fault(shared, offset, " is written, but nothing orders this after the read of the same bytes through ", place(agent_, leaf, offset), " (",
+            agent_.line_of(node), " in ", agent_.block.name_of(reader), "); wait for a barrier that it signals after that read");
     return;
   }
   char const* const rule = who_ == engine::none ? "R-HZ13" : "R-HZ03";

@@ -30,6 +30,8 @@ private:
   char const* rule_of_sharing(bool race) const;
   /// Reports an access that nothing orders after a write through another buffer. False: the write was through this one.
   bool shared_hazard(byte_shadow const& s, i32 offset);
+  /// The buffer of this one's storage through which a node reads; this one where that is not another.
+  int read_through(int node) const;
   /// The agent behind an ordinary write.
   static int writer_of(byte_shadow const& s) { return s.lane; }
 

@@ -396,3 +396,62 @@ inline constexpr auto tensor_gather = kernel<"tensor_gather">([](context& k, ptr
 });
 void use_tensor_gather() { tensor_gather.check(); }
 #endif
+
+// Two tasks hand a buffer to and fro; what lies over it may be written when nobody needs the scores any more.
+// case: task_still_reads
+// expect-error: kiln[R-AL17] P[0] (8192 B): the local_store (alias.cpp:{line}) in task softmax touches bytes 0..8191 of QK[0] (16384 B), which line {line-8} in task scores uses, and nothing orders the two; signal a barrier after its last use, and wait for it here
+#if defined(TWIN) || defined(CASE_task_still_reads)
+inline constexpr auto task_still_reads = kernel<"task_still_reads">([](context& k, ptr<f32> y) {
+  auto sp = k.storage_alias_spec({.name = "sp"});
+  auto qk = k.local_alloc<f32, 64, 64>(1, {.reuse = &sp, .name = "QK"});
+  auto p = k.local_alloc<f16, 64, 64>(1, {.reuse = &sp, .name = "P"});
+  sp.set_buffer_overlap(shared_group(qk, p));
+  auto full = k.alloc_barriers(1, {.name = "full"}), ready = k.alloc_barriers(1, {.name = "ready"});
+  k.async_tasks(k.task_default({.name = "scores"}, [&] {
+                  k.local_store(qk[0], k.zeros<f32, 64, 64>());
+#ifdef TWIN
+                  store(y, reduce<max>(k.local_load(qk[0])));
+                  k.barrier_arrive(full[0]);
+#else
+                  k.barrier_arrive(full[0]);
+                  store(y, reduce<max>(k.local_load(qk[0])));
+#endif
+                  k.barrier_wait(ready[0], 0);
+                  store(y + 1, cast<f32>(reduce<max>(k.local_load(p[0]))));
+                }),
+                k.task({.num_warps = 4, .name = "softmax"}, [&] {
+                  k.barrier_wait(full[0], 0);
+                  auto x = k.local_load(qk[0]);
+                  k.local_store(p[0], cast<f16>(x)); // expect-line
+                  k.barrier_arrive(ready[0]);
+                }));
+});
+void use_task_still_reads() { task_still_reads.check(); }
+#endif
+
+// case: wrong_buffer_of_task
+// expect-error: kiln[R-AL16] QK[0] (16384 B) is read (alias.cpp:{line}), but bytes 0..8191 were last written through P[0] (8192 B) on line {line+7}; write QK[0] first, or declare the pun with .allow_pun
+#if defined(TWIN) || defined(CASE_wrong_buffer_of_task)
+inline constexpr auto wrong_buffer_of_task = kernel<"wrong_buffer_of_task">([](context& k, ptr<f32> y) {
+  auto sp = k.storage_alias_spec({.name = "sp"});
+  auto qk = k.local_alloc<f32, 64, 64>(1, {.reuse = &sp, .name = "QK"});
+  auto p = k.local_alloc<f16, 64, 64>(1, {.reuse = &sp, .name = "P"});
+  auto ready = k.alloc_barriers(1, {.name = "ready"});
+  k.async_tasks(k.task_default({.name = "scores"}, [&] {
+                  k.barrier_wait(ready[0], 0);
+#ifdef TWIN
+                  store(y, cast<f32>(reduce<max>(k.local_load(p[0]))));
+#else
+                  store(y, reduce<max>(k.local_load(qk[0]))); // expect-line
+#endif
+                }),
+                k.task({.num_warps = 4, .name = "softmax"}, [&] {
+                  k.local_store(qk[0], k.zeros<f32, 64, 64>());
+                  auto x = k.local_load(qk[0]);
+                  (void)x;
+                  k.local_store(p[0], k.zeros<f16, 64, 64>());
+                  k.barrier_arrive(ready[0]);
+                }));
+});
+void use_wrong_buffer_of_task() { wrong_buffer_of_task.check(); }
+#endif

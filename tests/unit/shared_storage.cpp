@@ -281,4 +281,69 @@ TEST(shared_storage, a_store_over_a_copy_in_flight) {
   expect_both(g, "R-AL17", {"b[0] (128 B): the local_store", "bytes 0..127 of a[0] (256 B)", "may be in flight"});
 }
 
+// Two tasks take turns in one storage; the mistake is a read behind the arrival.
+template <bool Good>
+graph two_tasks() {
+  return record([](context& k, ptr<const f32> x, ptr<f32> y, kiln::val<i32> n) {
+    auto sp = k.storage_alias_spec({});
+    auto qk = k.local_alloc<f32, 64>(2, {.reuse = &sp, .name = "qk"});
+    auto p = k.local_alloc<f32, 32>(4, {.reuse = &sp, .name = "p"});
+    sp.set_buffer_overlap(shared_group(qk, subtile(p, 2)));
+    auto full = k.alloc_barriers(2, {.name = "full"}), ready = k.alloc_barriers(2, {.name = "ready"});
+    auto i64 = k.arange<64>();
+    auto i32s = k.arange<32>();
+    k.async_tasks(k.task_default({.name = "scores"}, [&] {
+                    for (auto i : k.range(0, n)) {
+                      auto s = i % 2;
+                      k.local_store(qk[s], load(x + i * 64 + i64));
+                      if constexpr (Good) store(y + i * 128 + i64, k.local_load(qk[s]));
+                      k.barrier_arrive(full[s]);
+                      if constexpr (!Good) store(y + i * 128 + i64, k.local_load(qk[s]));
+                      k.barrier_wait(ready[s], i / 2 & 1);
+                      store(y + i * 128 + 64 + i32s, k.local_load(p[2 * s]));
+                      store(y + i * 128 + 96 + i32s, k.local_load(p[2 * s + 1]));
+                    }
+                  }),
+                  k.task({.num_warps = 4, .name = "softmax"}, [&] {
+                    for (auto i : k.range(0, n)) {
+                      auto s = i % 2;
+                      k.barrier_wait(full[s], i / 2 & 1);
+                      auto low = k.local_load(k.local_slice<32>(qk[s], {0}));
+                      auto high = k.local_load(k.local_slice<32>(qk[s], {32}));
+                      k.local_store(p[2 * s], low + high);
+                      k.local_store(p[2 * s + 1], low - high);
+                      k.barrier_arrive(ready[s]);
+                    }
+                  }));
+  });
+}
+TEST(shared_storage, tasks_take_turns) {
+  graph const good = two_tasks<true>();
+  ASSERT_TRUE(validate(good).ok()) << validate(good).text;
+  auto const in = numbers(320);
+  for (auto policy : all_policies) {
+    guarded<f32> x(in), y(640);
+    ip::report const r = ip::run(good, {1}, std::initializer_list<ip::host_argument>{x, y, kiln_test::val(5)}, {.policy = policy});
+    ASSERT_TRUE(r.clean()) << r.diagnostics[0].text;
+    for (std::size_t i = 0; i < 5; ++i)
+      for (std::size_t c = 0; c < 32; ++c) {
+        f32 const low = in[i * 64 + c], high = in[i * 64 + 32 + c];
+        ASSERT_EQ(y[i * 128 + c], low);
+        ASSERT_EQ(y[i * 128 + 64 + c], low + high);
+        ASSERT_EQ(y[i * 128 + 96 + c], low - high);
+      }
+  }
+  graph const bad = two_tasks<false>();
+  std::string const said = validate(bad).text;
+  EXPECT_EQ(said.find("kiln[R-AL17] "), 0u) << said;
+  EXPECT_NE(said.find("in task softmax"), std::string::npos) << said;
+  EXPECT_NE(said.find("in task scores uses, and nothing orders the two"), std::string::npos) << said;
+  for (auto policy : all_policies) {
+    guarded<f32> x(in), y(640);
+    ip::report const r = ip::run(bad, {1}, std::initializer_list<ip::host_argument>{x, y, kiln_test::val(5)}, {.policy = policy});
+    ASSERT_FALSE(r.clean());
+    EXPECT_TRUE(r.diagnostics[0].rule == std::string("R-AL17") || r.diagnostics[0].rule == std::string("R-AL16")) << r.diagnostics[0].text;
+  }
+}
+
 } // namespace

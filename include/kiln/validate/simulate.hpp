@@ -424,14 +424,14 @@ private:
     for (int i = peers_.first[k]; i < peers_.first[k + 1]; ++i) {
       int const j = peers_.atoms[i];
       atom& other = atoms_[j];
-      if (other.lane >= 0 && clocks::get(clock_, other.lane) < other.value) return shared_conflict(x, k, j, other.by, pending_async(other));
+      if (other.lane >= 0 && clocks::get(clock_, other.lane) < other.value) return shared_conflict(x, k, j, other.by, other.agent, pending_async(other));
       if ((x.code == sim_op::bulk_store || x.code == sim_op::bulk_load) && other.lane >= 0 && unfenced(other)) return without_fence(x, other);
       if (reads) continue;
       std::uint64_t const* const readers = readers_ + j * words_;
       if (!clocks::at_most(readers, clock_, words_)) {
         int lane = 0;
         while (lane + 1 < lanes_ && clocks::get(readers, lane) <= clocks::get(clock_, lane)) ++lane;
-        return shared_conflict(x, k, j, read_at_[j * lanes_ + lane], lane_kind_[lane] == lane_kind::stores);
+        return shared_conflict(x, k, j, read_at_[j * lanes_ + lane], lane_agent_[lane], lane_kind_[lane] == lane_kind::stores);
       }
       other.lost = me_->pc;
     }
@@ -446,7 +446,7 @@ private:
     buffer_info const &f = g_.buffer(p_.boxes[x.a].buffer), &o = g_.buffer(p_.boxes[p_.code[m.lost].a].buffer);
     return f.pun || ((f.role == buffer_role::window || o.role == buffer_role::window) && f.phase == o.phase);
   }
-  constexpr step shared_conflict(instruction const& x, int k, int j, int by, bool flying) {
+  constexpr step shared_conflict(instruction const& x, int k, int j, int by, int agent, bool flying) {
     box const &b = p_.boxes[x.a], &o = p_.boxes[p_.code[by].a];
     message t = broken(x.node);
     t << "kiln[" << rule_of_sharing(b.buffer, true) << "] ";
@@ -459,11 +459,11 @@ private:
     common_bytes(t, k, j);
     t << " of ";
     sized_name(t, o);
-    op const copy = g_[p_.code[by].node].code;
-    if (flying)
-      t << ", where the " << name_of(copy) << " of line " << g_[p_.code[by].node].line << " may be in flight; wait for it first";
-    else
-      t << ", which line " << g_[p_.code[by].node].line << " uses in another task and nothing orders; signal a barrier after its last use, and wait for it here";
+    t << (flying ? ", where the " : ", which line ");
+    if (flying) t << name_of(g_[p_.code[by].node].code) << " of line ";
+    t << g_[p_.code[by].node].line;
+    in_task(t, agent);
+    t << (flying ? " may be in flight; wait for it first" : " uses, and nothing orders the two; signal a barrier after its last use, and wait for it here");
     return circumstances(), step::stop;
   }
   constexpr step overwritten(instruction const& x, int k) {
