@@ -569,4 +569,17 @@ TEST(simulation, kernels_without_local_memory_cost_nothing) {
   EXPECT_EQ(s.runs, 0);
 }
 
+TEST(simulation, a_spec_that_nobody_names_is_told) { // R-AL05
+  for (bool named : {false, true}) {
+    run_time_recording t;
+    auto& k = t.k;
+    auto p = t.pointer<f32>();
+    auto sp = k.storage_alias_spec({.name = "sp"});
+    auto a = named ? k.local_alloc<f32, 64>(1, {.reuse = &sp, .name = "a"}) : k.local_alloc<f32, 64>(1, {.name = "a"});
+    k.local_store(a[0], k.zeros<f32, 64>());
+    store(p + k.arange<64>(), k.local_load(a[0]));
+    EXPECT_EQ(has_note(checked(t), "R-AL05"), !named);
+  }
+}
+
 } // namespace
