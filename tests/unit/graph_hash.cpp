@@ -16,10 +16,10 @@ namespace {
 // The same constants whichever compiler recorded the kernels. They change with the kernels of sample_kernels.hpp and with
 // the serialisation (whose version is to be raised then), and with nothing else.
 TEST(graph_hash, is_the_same_on_every_compiler_and_build) {
-  EXPECT_EQ(to_string(semantic_hash(kiln_test::scale.graph())), "b88cb0bda74d2b7d053a91c0d08540df");
-  EXPECT_EQ(to_string(semantic_hash(kiln_test::row_softmax.graph())), "e5d88d0c4bb59fae0dab75e53e0cb7d2");
-  EXPECT_EQ(to_string(semantic_hash(kiln_test::ring.graph())), "dfd480a0a1b1dcf65c63e2945521cb2d");
-  EXPECT_EQ(to_string(semantic_hash(kiln_test::assorted.graph())), "637a38f173e074b10df569c09fddc392");
+  EXPECT_EQ(to_string(semantic_hash(kiln_test::scale.graph())), "61e81bcc60422a5b352c30b8b4fa47c6");
+  EXPECT_EQ(to_string(semantic_hash(kiln_test::row_softmax.graph())), "fe17f2c52b71486d8b94ac5b36044e7a");
+  EXPECT_EQ(to_string(semantic_hash(kiln_test::ring.graph())), "5458d528ca9430bd7c134fe35e17c264");
+  EXPECT_EQ(to_string(semantic_hash(kiln_test::assorted.graph())), "24cef285c834d07092bbb938dfa727d7");
 }
 
 TEST(graph_hash, meaning_ignores_names_texts_and_positions_and_the_other_hash_does_not) {

@@ -507,9 +507,21 @@ TEST(InterpreterChecker, RepetitionsAreCounted) {
   EXPECT_TRUE(y.intact());
 }
 
-TEST(InterpreterChecker, TensorMemoryIsRefused) {
-  auto g = record([](context& k) { (void)k.local_alloc<f32, 128, 32>(1, {.storage = storage::tmem}); });
-  EXPECT_THROW(ip::run(g, {1}, std::initializer_list<ip::host_argument>{}), std::logic_error);
+// Tensor memory is a storage of its own beside shared memory: 128 lanes, here 32 and 16 columns of them.
+TEST(InterpreterChecker, TensorMemoryHoldsWhatWasStored) {
+  auto g = record([](context& k, ptr<const f32> x, ptr<f32> y) {
+    auto at = k.iota<0, 128, 32>() * 32 + k.iota<1, 128, 32>();
+    auto acc = k.local_alloc<f32, 128, 32>(1, {.storage = storage::tmem, .name = "acc"});
+    auto beside = k.local_alloc<f32, 128, 16>(1, {.storage = storage::tmem, .name = "beside"});
+    k.local_store(acc[0], load(x + at));
+    k.local_store(beside[0], k.full<f32, 128, 16>(-1.f));
+    store(y + at, k.local_load(acc[0]) * 2.f);
+  });
+  guarded<f32> x(128 * 32), y(128 * 32);
+  for (int i = 0; i < 128 * 32; ++i) x[i] = static_cast<f32>(i % 1009) - 500.f;
+  expect_clean(g, {x, y});
+  for (int i = 0; i < 128 * 32; ++i) ASSERT_EQ(y[i], 2 * x[i]) << i;
+  EXPECT_TRUE(y.intact());
 }
 
 } // namespace

@@ -13,7 +13,7 @@ using namespace kiln;
 //   leave out the wait for empty[s]:  kiln[R-HZ03] or R-BR03, which name the slot, both tasks and both lines
 //   leave out barrier_arrive(empty):  kiln[R-BR02] deadlock: task load waits (..) for empty[0] phase 0: 0 of 2 arrivals; ..
 //   drop the `^ 1`:                   kiln[R-BR02], at once
-// And what depends on a launch's numbers, the checker finds without a device:  kiln check 12_producer_consumer --seeds 1000
+// And what depends on a launch's numbers, the checker finds without a device:  kiln check 13_producer_consumer --seeds 1000
 template <int BM, int BN, int BK, int S>
 inline constexpr auto gemm_tasks = kernel<"gemm_tasks", attributes{.num_warps = 4}, BM, BN, BK, S>([](context& k, array<const f16, 2> a, array<const f16, 2> b, array<f32, 2> c) {
   auto [m, n] = k.program_tile(c.shape(), tile_size<BM, BN>, {.group = 8});
