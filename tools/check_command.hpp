@@ -62,8 +62,11 @@ inline made_argument make_argument(param_info const& p, std::string const* text,
   if (p.kind == node_kind::array && extents.size() != p.rank)
     throw bad_input("an array of " + std::to_string(p.rank) + " axes needs as many extents, not " + std::to_string(extents.size()));
   std::int64_t n = 1;
-  for (std::int64_t e : extents) n *= e;
-  if (n > std::int64_t{1} << 28) throw bad_input("an argument of " + std::to_string(n) + " elements is too large for the checker");
+  constexpr std::int64_t most = std::int64_t{1} << 28;
+  for (std::int64_t e : extents) {
+    if (e > most || n * e > most) throw bad_input("an argument of more than 2^28 elements is too large for the checker");
+    n *= e;
+  }
   auto const width = static_cast<std::size_t>(bytes_of(p.type));
   m.memory.resize(static_cast<std::size_t>(n) * width + 1);
   for (std::int64_t i = 0; i < n; ++i) { // small numbers that every type holds, and no negative ones for indices
@@ -95,7 +98,7 @@ inline int check_command(check_command_options const& o) {
     std::size_t const equals = a.find('=');
     std::size_t k = count;
     if (equals != std::string::npos) std::from_chars(a.data(), a.data() + equals, k);
-    if (k >= count) throw bad_input("'" + a + "': the kernel has parameters 0.." + std::to_string(count) + "; write NUMBER=VALUE");
+    if (k >= count) throw bad_input("'" + a + "': the kernel has " + std::to_string(count) + " parameters, numbered from 0; write NUMBER=VALUE");
     texts[k] = a.substr(equals + 1);
     given[k] = &texts[k];
   }

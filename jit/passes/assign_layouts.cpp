@@ -208,10 +208,18 @@ struct chooser {
     return square_layout(s, a.axis, v, other->first, other->second, cta);
   }
 
+  /// A const argument may be the memory that another one writes (calls in place), unless the kernel is no_alias; but not
+  /// through elements of another type.
   bool reads_constant(int i) const {
     int a = g.operand(i, 0);
     while (g[a].operand_count > 0 && g[a].code != op::param) a = g.operand(a, 0);
-    return g[a].code == op::param && g.params[static_cast<std::size_t>(g.attribute(a, 0))].is_const;
+    if (g[a].code != op::param || !g.params[static_cast<std::size_t>(g.attribute(a, 0))].is_const) return false;
+    if (g.attrs.no_alias) return true;
+    for (node const& n : g.nodes) {
+      bool const writes = n.code == op::store || n.code == op::atomic_rmw || n.code == op::atomic_cas || n.code == op::async_store_bulk;
+      if (writes && g[g.operand(static_cast<int>(&n - g.nodes.data()), 0)].type == g[i].type) return false;
+    }
+    return true;
   }
   linear_layout for_load(int i) {
     linear_layout const best = for_access(i);

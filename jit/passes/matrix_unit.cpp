@@ -16,6 +16,19 @@ linear_layout warps_of(matrix_product const& p, layout_dim m, layout_dim n) {
   return rows * columns;
 }
 
+/// Fragments are addressed by XORs of bits, so each stride of a view has to be one bit: strides are products of the extents of what
+/// it was cut from. 64 x 32 of a buffer of 64 x 96 has rows 96 elements apart.
+bool strides_are_bits(graph_view const& g, int view) {
+  for (int v = view; g[v].kind == node_kind::view || g[v].kind == node_kind::buffers; v = g.operand(v, 0)) {
+    if (g[v].code != op::alloc && g[v].code != op::view_reshape) continue;
+    shape const& s = g.shape_of(v);
+    for (int d = 1; d < s.rank; ++d)
+      if (!std::has_single_bit(static_cast<unsigned>(s.extent[d]))) return false;
+    if (g[v].code == op::alloc) break;
+  }
+  return true;
+}
+
 } // namespace
 
 std::optional<matrix_product> matrix_product_of(graph_view const& g, int dot, cta_shape cta) {
@@ -39,6 +52,7 @@ std::optional<matrix_product> matrix_product_of(graph_view const& g, int dot, ct
   if (c.rank != 2 || a.rank != 2) return {};
   for (int e : {c.extent[0], c.extent[1], a.extent[1]})
     if (!std::has_single_bit(static_cast<unsigned>(e))) return {};
+  if (!strides_are_bits(g, g.operand(dot, 0)) || !strides_are_bits(g, g.operand(dot, 1))) return {};
   p.m = std::countr_zero(static_cast<unsigned>(c.extent[0]));
   p.n = std::countr_zero(static_cast<unsigned>(c.extent[1]));
   p.k = std::countr_zero(static_cast<unsigned>(a.extent[1]));

@@ -206,12 +206,21 @@ void gpu_backend::destroy_stream(void* stream) noexcept {
   try {
     current_context here(*this);
     release_deferred(stream, true);
-    if (streams_end_idle_.load(std::memory_order_relaxed)) driver_.stream_synchronize(stream);
-    if (watched_count_.load(std::memory_order_relaxed) > 0) {
+    auto each_watch = [&](auto what) {
+      if (watched_count_.load(std::memory_order_relaxed) == 0) return;
       std::lock_guard lock(watched_guard_);
       for (watched& w : watched_)
-        if (w.stream == stream) w.any_stream = true;
-    }
+        if (w.stream == stream && !w.any_stream) what(w);
+    };
+    // Whoever looks at a failed assert next waits for another stream, so what this one's kernels leave must be there.
+    bool wait = streams_end_idle_.load(std::memory_order_relaxed);
+    each_watch([&](watched&) { wait = true; });
+    if (wait) driver_.stream_synchronize(stream);
+    each_watch([&](watched& w) {
+      w.any_stream = true;
+      void* armed = stream; // the next stream may get the same handle
+      w.record->armed_for.compare_exchange_strong(armed, w.record);
+    });
     driver_.stream_destroy(stream);
   } catch (error const&) {}
 }

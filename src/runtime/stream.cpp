@@ -62,12 +62,24 @@ stream stream::create(device const& where) {
   return stream(detail::handle(new detail::stream_state(b, b.create_stream(), true)));
 }
 
+namespace {
+
+/// One handle for a stream of each host thread: nothing can be kept for it.
+void refuse_per_thread_stream(void const* native) {
+  if (reinterpret_cast<std::uintptr_t>(native) == 2)
+    throw error("stream::borrow: the per-thread default stream is another one in each host thread; make one with stream::create");
+}
+
+} // namespace
+
 stream stream::borrow(CUstream_st* native) {
+  refuse_per_thread_stream(native);
   return stream(
       detail::handle(new detail::stream_state(detail::backend_of_stream(device_kind::cuda, native), native, false)));
 }
 
 stream stream::borrow(ihipStream_t* native) {
+  refuse_per_thread_stream(native);
   return stream(
       detail::handle(new detail::stream_state(detail::backend_of_stream(device_kind::hip, native), native, false)));
 }

@@ -176,6 +176,13 @@ void load(kernel_entry const& kernel, gpu_backend& gpu, variant& v) {
   std::string const name = "kernel '" + std::string(kernel.graph.name) + "'";
   std::string const place = device(gpu).id() + " (" + gpu.record().name + ")";
   void* module = gpu.load_module({reinterpret_cast<std::byte const*>(c.image.data()), c.image.size()});
+  struct unloading { // what is refused below is not kept
+    gpu_backend& gpu;
+    void* module;
+    ~unloading() {
+      if (module) gpu.unload_module(module);
+    }
+  } refused{gpu, module};
   v.function = gpu.find_function(module, c.entry);
   gpu_function_info const info = gpu.describe(v.function);
   if (static_cast<int>(c.threads) > info.max_threads)
@@ -189,9 +196,11 @@ void load(kernel_entry const& kernel, gpu_backend& gpu, variant& v) {
   if (shared > 48 * 1024) gpu.allow_shared(v.function, c.shared_bytes);
   dims const& cluster = kernel.graph.attrs.cluster;
   if (cluster.x * cluster.y * cluster.z > 8) gpu.allow_large_clusters(v.function);
+  void* const fault = c.fault.empty() ? nullptr : gpu.find_global(module, c.fault);
+  refused.module = nullptr;
   if (c.fault.empty()) return;
   v.faults = new gpu_fault_record; // NOLINT: as long as the variant
-  v.faults->address = gpu.find_global(module, c.fault);
+  v.faults->address = fault;
   v.faults->describe = [&g = kernel.graph](std::uint32_t const* words) {
     int const text = static_cast<int>(words[1]) - 1, line = static_cast<int>(words[2]);
     std::string what, where = "line " + std::to_string(line);

@@ -17,6 +17,8 @@ enum class operand_place {
   views,         ///< in local memory
   view_of_trans, ///< in local memory, the right one as [n, k], seen transposed
   ring,          ///< copied asynchronously into slots of local memory, the right one as [n, k]
+  sliced,        ///< in local memory, the left one as the middle of rows three times as long
+  added,         ///< tiles, without a loop: c + a * b twice, with c from memory
 };
 
 struct product_form {
@@ -24,26 +26,27 @@ struct product_form {
   int m = 16, n = 16, k = 16, warps = 4;
   operand_place place{};
   std::string text() const {
-    char const* const places[] = {"tiles", "transposed", "views", "view_of_trans", "ring"};
+    char const* const places[] = {"tiles", "transposed", "views", "view_of_trans", "ring", "sliced", "added"};
     return std::string(kiln::name_of(type)) + " " + std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k) + " " +
            std::to_string(warps) + " warps, " + places[static_cast<int>(place)];
   }
 };
 
-/// c = 3 * a * b, by three passes of a loop that adds to one tile of sums.
+/// c = 3 * a * b, by three passes of a loop that adds to one tile of sums; or c + 2 * a * b without one.
 inline generated product_graph(product_form const& f, std::uint64_t seed) {
   using kiln::dtype;
   std::string const t = kiln::name_of(f.type);
   dtype const sum = f.type == dtype::i8 ? dtype::i32 : f.type == dtype::f64 ? dtype::f64 : dtype::f32;
   std::string const s = kiln::name_of(sum);
   bool const turned = f.place == operand_place::transposed || f.place == operand_place::view_of_trans || f.place == operand_place::ring;
-  bool const local = f.place != operand_place::tiles && f.place != operand_place::transposed;
+  bool const added = f.place == operand_place::added, sliced = f.place == operand_place::sliced;
+  bool const local = f.place != operand_place::tiles && f.place != operand_place::transposed && !added;
   auto shape = [](int r, int c) { return "[" + std::to_string(r) + "," + std::to_string(c) + "]"; };
-  std::string const a = shape(f.m, f.k), b = turned ? shape(f.n, f.k) : shape(f.k, f.n), right = shape(f.k, f.n), c = shape(f.m, f.n);
+  std::string const a = shape(f.m, f.k), held = shape(f.m, sliced ? 3 * f.k : f.k), b = turned ? shape(f.n, f.k) : shape(f.k, f.n), right = shape(f.k, f.n), c = shape(f.m, f.n);
   std::string g = "kernel \"product\" num_warps=" + std::to_string(f.warps) + " {\n  param 0 : ptr<const " + t + ">\n  param 1 : ptr<const " + t +
                   ">\n  param 2 : ptr<" + s + ">\n";
   std::string const slots = f.place == operand_place::ring ? " slots=3\n" : " slots=1\n";
-  if (local) g += "  buffer 0 \"a\" : " + t + a + slots + "  buffer 1 \"b\" : " + t + b + slots;
+  if (local) g += "  buffer 0 \"a\" : " + t + held + slots + "  buffer 1 \"b\" : " + t + b + slots;
   auto line = [&](std::string const& x) { g += "  " + x + "\n"; };
   // The addresses of a row-major matrix of `columns`.
   auto address = [&](std::string const& n, std::string const& type, std::string const& e, int columns) {
@@ -65,9 +68,10 @@ inline generated product_graph(product_form const& f, std::uint64_t seed) {
   line("%hi = constant {bits=3} : i32");
   line("%st = constant {bits=1} : i32");
   line("%zero = constant {bits=0} : " + s + c);
-  line("%sums = var %zero : cell<" + s + ">" + c);
+  if (added) line("%before = load %pc, _, _ : " + s + c);
+  line("%sums = var " + std::string(added ? "%before" : "%zero") + " : cell<" + s + ">" + c);
   if (local) {
-    line("%la = alloc {buffer=0} : buffers<" + t + ">" + a);
+    line("%la = alloc {buffer=0} : buffers<" + t + ">" + held);
     line("%lb = alloc {buffer=1} : buffers<" + t + ">" + b);
   }
   if (f.place == operand_place::ring)
@@ -80,7 +84,7 @@ inline generated product_graph(product_form const& f, std::uint64_t seed) {
       line("%tb" + n + " = async_load %pb, %fb" + n + ", _, _ : token");
       line("%tc" + n + " = async_commit : token");
     }
-  line("%i = for_begin %lo, %hi, %st : i32");
+  if (!added) line("%i = for_begin %lo, %hi, %st : i32");
   if (f.place == operand_place::ring) {
     line("%wait = async_wait {pending=1} : token");
     line("%slot = rem %i, %hi : i32");
@@ -90,7 +94,11 @@ inline generated product_graph(product_form const& f, std::uint64_t seed) {
     line("%va = load %pa, _, _ : " + t + a);
     line("%vb = load %pb, _, _ : " + t + b);
     if (local) {
-      line("%xa = view_index %la, %lo : view<" + t + ">" + a);
+      line((sliced ? "%whole" : "%xa") + std::string(" = view_index %la, %lo : view<") + t + ">" + held);
+      if (sliced) {
+        line("%third = constant {bits=" + std::to_string(f.k) + "} : i32");
+        line("%xa = view_slice %whole, %lo, %third : view<" + t + ">" + a);
+      }
       line("%xb = view_index %lb, %lo : view<" + t + ">" + b);
       line("local_store %xa, %va");
       line("local_store %xb, %vb");
@@ -101,7 +109,12 @@ inline generated product_graph(product_form const& f, std::uint64_t seed) {
   line("%old = var_get %sums : " + s + c);
   line("%new = dot " + std::string(local ? "%xa" : "%va") + ", " + (local ? (turned ? "%xc" : "%xb") : (turned ? "%vc" : "%vb")) + ", %old" +
        (f.type == dtype::f32 ? " {fast=true}" : "") + " : " + s + c);
-  line("var_set %sums, %new");
+  if (added) {
+    line("%twice = dot %va, %vb, %new" + std::string(f.type == dtype::f32 ? " {fast=true}" : "") + " : " + s + c);
+    line("store %pc, %twice, _");
+  } else {
+    line("var_set %sums, %new");
+  }
   if (f.place == operand_place::ring) {
     line("%two = constant {bits=2} : i32");
     line("%next = add %i, %two : i32");
@@ -112,10 +125,12 @@ inline generated product_graph(product_form const& f, std::uint64_t seed) {
     line("%tnb = async_load %pb, %nb, _, _ : token");
     line("%tnc = async_commit : token");
   }
-  line("for_end");
+  if (!added) line("for_end");
   if (f.place == operand_place::ring) line("%end = async_wait {pending=0} : token");
-  line("%out = var_get %sums : " + s + c);
-  line("store %pc, %out, _");
+  if (!added) {
+    line("%out = var_get %sums : " + s + c);
+    line("store %pc, %out, _");
+  }
   g += "}\n";
 
   generated r;
@@ -125,7 +140,7 @@ inline generated product_graph(product_form const& f, std::uint64_t seed) {
   r.arguments[0].elements = f.m * f.k;
   r.arguments[1].elements = f.n * f.k;
   r.arguments[2].type = sum;
-  r.arguments[2].holds = contents::zeros;
+  r.arguments[2].holds = added ? contents::small : contents::zeros;
   r.arguments[2].elements = f.m * f.n;
   r.arguments[2].is_output = true;
   r.grid = {1, 1, 1};
@@ -141,9 +156,9 @@ inline std::vector<product_form> product_forms() {
   };
   std::vector<product_form> r;
   for (dtype t : {dtype::f16, dtype::bf16, dtype::f32, dtype::i8, dtype::f8e4m3, dtype::f8e5m2, dtype::f64})
-    for (size s : {size{16, 8, 32, 1}, {16, 16, 64, 4}, {32, 64, 32, 2}, {64, 32, 64, 4}, {128, 64, 32, 8}, {64, 128, 64, 8}, {16, 128, 32, 4}, {8, 16, 32, 4}, {48, 40, 32, 4}})
-      for (operand_place p : {operand_place::tiles, operand_place::transposed, operand_place::views, operand_place::view_of_trans, operand_place::ring})
-        if ((s.m * s.k + s.n * s.k) * static_cast<int>(kiln::bytes_of(t)) * (p == operand_place::ring ? 3 : 1) <= 128 * 1024) r.push_back({t, s.m, s.n, s.k, s.warps, p});
+    for (size s : {size{16, 8, 32, 1}, {16, 16, 64, 4}, {64, 64, 64, 4}, {32, 64, 32, 2}, {64, 32, 64, 4}, {128, 64, 32, 8}, {64, 128, 64, 8}, {16, 128, 32, 4}, {8, 16, 32, 4}, {48, 40, 32, 4}})
+      for (operand_place p : {operand_place::tiles, operand_place::transposed, operand_place::views, operand_place::view_of_trans, operand_place::ring, operand_place::sliced, operand_place::added})
+        if ((s.m * s.k * (p == operand_place::sliced ? 3 : 1) + s.n * s.k) * static_cast<int>(kiln::bytes_of(t)) * (p == operand_place::ring ? 3 : 1) <= 128 * 1024) r.push_back({t, s.m, s.n, s.k, s.warps, p});
   return r;
 }
 

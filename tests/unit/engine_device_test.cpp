@@ -84,7 +84,7 @@ void check_code_object(std::string_view image) {
 }
 
 TEST(engine_device, nvptx_gives_ptx_of_the_lowest_version) {
-// sm_90 has additions of vectors to memory, which need 8.1.
+  // sm_90 has additions of vectors to memory, which need 8.1.
   engine e;
   for (const auto& [t, version] :
        {std::pair{targets::sm_80, "7.0"}, {targets::sm_90a, "8.1"}, {targets::sm_100a, "8.6"}}) {

@@ -546,14 +546,15 @@ registers lowering<op::dot>::emit(lowerer& k, int node) {
     linear_layout const have = k.layout_of_use(o);
     return k.stage(k.get(o, have), k.type(o), k.g.shape_of(o), have, what);
   };
-  lowerer::hold_scratch const both(k);
-  view_value const x = operand(0, "the left operand of dot"), y = operand(1, "the right operand of dot");
-  k.touch(local_event::kind::read, k.bytes_of_view(x), x.slot);
-  k.touch(local_event::kind::read, k.bytes_of_view(y), y.slot);
+  // First, since its conversion can take barriers of its own: none may stand between the events of the reads and the reads.
   std::size_t const n = std::size_t{1} << l.in.bits(reg);
   std::vector<Value*> start;
   if (acc >= 0) start = k.get(acc, l).r;
   else start.assign(n, llvm::Constant::getNullValue(k.carrier(sum)));
+  lowerer::hold_scratch const both(k);
+  view_value const x = operand(0, "the left operand of dot"), y = operand(1, "the right operand of dot");
+  k.touch(local_event::kind::read, k.bytes_of_view(x), x.slot);
+  k.touch(local_event::kind::read, k.bytes_of_view(y), y.slot);
 
   // Rows and columns of this thread; those of the padding read the last one inside.
   auto clamped = [&](int axis, int r, std::int64_t extent) {

@@ -187,18 +187,21 @@ view_value operand(lowerer& k, int o, int elem, int along_k, char const* what) {
 
 registers matrix_dot(lowerer& k, int node, matrix_product const& p) {
   linear_layout const& l = k.plan.of(node);
-  lowerer::hold_scratch const both(k);
-  view_value const x = operand(k, k.g.operand(node, 0), p.elem, 1, "the left operand of dot"),
-                   y = operand(k, k.g.operand(node, 1), p.elem, 0, "the right operand of dot");
-  k.touch(local_event::kind::read, k.bytes_of_view(x), x.slot);
-  k.touch(local_event::kind::read, k.bytes_of_view(y), y.slot);
-  fragments left(k, x, matrix_left(p, k.cta), p.elem), right(k, y, matrix_right(p, k.cta), p.elem);
+  // The sums come first: to bring them into this layout can take barriers of its own, and none may stand between the
+  // events of the reads below and the reads.
   int const acc = k.g.operand(node, 2);
   std::size_t const n = std::size_t{1} << l.in.bits(reg);
   registers sums;
   if (acc >= 0) sums.r = k.get(acc, l).r;
   else sums.r.assign(n, llvm::Constant::getNullValue(k.carrier(k.type(node))));
   if (sums.r.size() != n) sums.r.assign(n, sums.r[0]);
+
+  lowerer::hold_scratch const both(k);
+  view_value const x = operand(k, k.g.operand(node, 0), p.elem, 1, "the left operand of dot"),
+                   y = operand(k, k.g.operand(node, 1), p.elem, 0, "the right operand of dot");
+  k.touch(local_event::kind::read, k.bytes_of_view(x), x.slot);
+  k.touch(local_event::kind::read, k.bytes_of_view(y), y.slot);
+  fragments left(k, x, matrix_left(p, k.cta), p.elem), right(k, y, matrix_right(p, k.cta), p.elem);
 
   std::size_t const rows = std::size_t{1} << (p.m - 4 - p.warps_m), columns = std::size_t{1} << (p.n - 3 - p.warps_n);
   bool const narrow = is_f8(p.operand);

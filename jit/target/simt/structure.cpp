@@ -440,8 +440,9 @@ registers lowering<op::device_print>::emit(lowerer& k, int node) {
     if (!k.is_scalar(o)) {
       linear_layout const l = k.layout_of_use(o);
       tiles.push_back(k.stage(k.get(o, l), k.type(o), k.g.shape_of(o), l, "device_print"));
-      k.touch(local_event::kind::read, k.bytes_of_view(tiles.back()));
     }
+  // Behind the last one: the barrier in front of an event must be in front of the reads, which come after all of them.
+  for (view_value const& t : tiles) k.touch(local_event::kind::read, k.bytes_of_view(t));
   auto promoted = [&](Value* v, dtype t) -> std::pair<Value*, char const*> {
     if (is_bool(t)) return {b.CreateZExt(v, b.getInt32Ty()), "%d"};
     if (is_float(t)) return {k.convert_type(v, t, dtype::f64), "%g"};
