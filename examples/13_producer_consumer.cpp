@@ -52,9 +52,11 @@ int main(int argc, char** argv) {
     i64 const n = p.number("size", 200, 1);
     auto const av = lesson::random_values<f16>(n * n, 1), bv = lesson::random_values<f16>(n * n, 2);
 
+    if (!p.device().is_host()) {
+      p.say("tasks are compiled for the host only so far: the lesson runs there");
+      p.move_to(device::host());
+    }
     device dev = p.device();
-    if (!dev.is_host()) p.say("tasks are compiled for the host only so far: the lesson runs there");
-    dev = device::host();
     buffer<f16> a(dev, av), b(dev, bv);
     buffer<f32> c(dev, n * n);
     constexpr int tile = 64;

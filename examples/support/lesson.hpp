@@ -38,6 +38,8 @@ public:
   program(int argc, char** argv, std::string what, std::vector<option> options);
 
   kiln::device device() const { return *device_; }
+  /// From here on the lesson is about `d`, which result lines then name.
+  void move_to(kiln::device d) { device_ = d; }
   /// One line of results and nothing else.
   bool brief() const { return brief_; }
   bool has(std::string const& name) const { return text(name).has_value(); }

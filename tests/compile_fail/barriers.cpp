@@ -347,7 +347,7 @@ inline constexpr auto only_one_predicate = kernel<"only_one_predicate">([](conte
   k.async_tasks(k.task_default({.name = "load"}, [&] {
     for (auto i : k.range(0, n)) {
       auto [s, phase] = k.buf_phase(i, 4);
-      k.barrier_wait(empty[s], phase ^ 1);
+      k.barrier_wait(empty[s], phase ^ 1, {.pred = some});
 #ifdef TWIN
       k.barrier_expect_bytes(full[s], bytes_of(a[s]), {.pred = some});
 #else
@@ -360,7 +360,7 @@ inline constexpr auto only_one_predicate = kernel<"only_one_predicate">([](conte
       auto [s, phase] = k.buf_phase(i, 4);
       k.barrier_wait(full[s], phase, {.pred = some});
       k.when(some, [&] { store(q + i * 64 + k.arange<64>(), k.local_load(a[s])); });
-      k.barrier_arrive(empty[s]);
+      k.barrier_arrive(empty[s], {.pred = some});
     }
   }));
 });

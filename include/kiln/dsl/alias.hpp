@@ -195,6 +195,15 @@ constexpr bool share_storage(recorder& r, int b, reuse_target const& to, site at
     m << " has no storage of its own but lies in that of a storage_alias_spec; name the spec in .reuse";
     return false;
   }
+  if (std::int64_t const has = buffer_alignment(r.buffers[g.storage_of(owner)]); buffer_alignment(f) > has) {
+    message m = r.fail(at);
+    m << "kiln[R-AL14] ";
+    put_buffer_name(m, r, b);
+    m << " wants " << buffer_alignment(f) << "-byte alignment, its owner ";
+    put_buffer_name(m, r, owner);
+    m << " has " << has << "; give the owner the .align";
+    return false;
+  }
   f.role = buffer_role::over;
   f.place.offset = o.place.offset;
   std::int64_t const mine = f.slots * slot_stride(g, f), its = o.slots * slot_stride(g, o);

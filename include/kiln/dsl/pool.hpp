@@ -182,7 +182,7 @@ public:
     detail::pool_state& s = *state_;
     if (s.committed) r.fail(at) << "kiln[R-PA12] move_base_to after commit";
     if (offset < 0 || (offset > s.high && !o.gap)) {
-      r.fail(at) << "kiln[R-PA14] cursor " << offset << (offset < 0 ? " is negative" : " beyond high-water ") << (offset < 0 ? 0 : s.high) << "; pass .gap to leave a hole";
+      r.fail(at) << "kiln[R-PA14] cursor " << offset << (offset < 0 ? " is negative; valid from 0, high-water " : " beyond high-water ") << s.high << (offset < 0 ? "" : "; pass .gap to leave a hole");
       return;
     }
     s.cursor = offset;
@@ -249,7 +249,7 @@ constexpr auto context::local_reinterpret(view<T, D...> const& v, site at) {
   int const from = r.operand(v.node_, 0);
   if (r.nodes[v.node_].code == op::view_index && r.nodes[from].code == op::alloc) { // a whole slot, whatever its index
     int const b = static_cast<int>(r.attribute(from, 0));
-    if (r.buffers[b].where == storage::smem) {
+    if (r.buffers[b].where == storage::smem && r.buffers[b].place.offset % kiln::bytes_of(dtype_of<U>) == 0) {
       slot_map m = r.buffers[b].place;
       m.stride = static_cast<std::int32_t>(detail::slot_stride(r.view(), r.buffers[b]));
       int const window = detail::add_window(r, t, b, m, r.buffers[b].slots, r.buffers[b].has_slots, nullptr, at);

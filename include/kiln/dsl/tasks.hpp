@@ -78,7 +78,7 @@ namespace detail {
 /// What `k.task` and `k.task_default` return, for `k.async_tasks`.
 template <class F>
 struct task_body {
-  F const& body;
+  F body;
   task_options options;
   bool is_default;
   site at;

@@ -121,7 +121,8 @@ constexpr void find_peers(graph_view const& g, sim_program const& p, atom_peers&
           byte_box const &s = boxes[k], &t = boxes[j];
           if (++compared > most) {
             out.complete = false;
-            continue;
+            while (out.first.size() <= p.atoms) out.first.add() = out.atoms.size();
+            return;
           }
           if (s.base >= t.end() || t.base >= s.end()) continue;
           bool const swap = s.runs() > t.runs();

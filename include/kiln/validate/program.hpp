@@ -603,7 +603,7 @@ private:
   constexpr int guard(int i, int j) {
     int const p = g_.operand(i, j);
     if (p < 0) return -1;
-    put(sim_op::skip, i).a = register_[p];
+    put(sim_op::skip, i).b = p;
     return p_.code.size() - 1;
   }
   constexpr void land(int skip) {

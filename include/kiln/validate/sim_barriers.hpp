@@ -138,9 +138,10 @@ protected:
       for (int t = x.a; t < x.b; ++t) {
         std::uint64_t* const c = clocks_ + t * words_;
         for (int i = 0; i < words_; ++i) c[i] = clock_[i];
-        clocks::set(c, t, 1);
+        clocks::set(c, t, clocks::get(clock_, t) + 1);
         std::int64_t* const f = files_ + t * register_count_;
         for (int i = 0; i < register_count_; ++i) f[i] = registers_[i];
+        agents_[t].pc = p_.agents[t].begin;
         agents_[t].running = true;
       }
       tick();
@@ -428,7 +429,7 @@ protected:
       int const k = slot_of(p_.barriers[x.a]);
       if (k >= 0 && barriers_[k].pending == 0 && barriers_[k].got != barriers_[k].expected) culprit = t;
     }
-    if (first < 0) return;
+    if (first < 0 || p_.left_out >= 0) return;
     if (culprit >= 0) {
       enter(culprit);
       instruction const& x = p_.code[me_->pc];

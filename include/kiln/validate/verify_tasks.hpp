@@ -42,6 +42,14 @@ constexpr bool verify_task_operation(graph_view const& g, int i, diagnostic& d) 
     if (!is(0, node_kind::pointer) || in(0).shape != 0) return needs(0, "a pointer");
     shape const& s = g.shape_of(g.operand(i, 1));
     if (!is(1, node_kind::view) || s.rank != 1 || in(1).type != in(0).type) return needs(1, "a one-axis view of the pointer's elements");
+    int v = g.operand(i, 1);
+    bool packed = true;
+    for (; g[v].code != op::alloc; v = g.operand(v, 0))
+      if (int const last = g.shape_of(v).rank - 1; g[v].code == op::view_trans && g.attribute(v, last) != last) packed = false;
+    if (!packed || g.buffer(static_cast<int>(g.attribute(v, 0))).place.offset % 16 != 0) {
+      bad("R-BD06") << (packed ? "its view starts at no multiple of 16 bytes; allocate or declare it with .align = 16" : "its view is a column, not a row of consecutive elements");
+      return false;
+    }
     if (bytes_of(in(1).type, s.elements()) % 16 == 0) return true;
     bad("R-BD06") << "moves " << bytes_of(in(1).type, s.elements()) << " B, not a multiple of 16";
     return false;
