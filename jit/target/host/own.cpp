@@ -102,6 +102,11 @@ void writer::emit_custom_reduce(int n) {
   if (lane < 0 && long_axes == 1) {
     parts = lanes_for(bits, s.extent[long_axis] / 2);
     while (s.extent[long_axis] % parts != 0) parts /= 2;
+    // Narrow floating types round at each step: taken in another order, a sum that cancels is another sum.
+    for (int i = 0; i < g[n].operand_count; ++i) {
+      const dtype t = g[g.operand(n, i)].type;
+      if (is_float(t) && bits_of(t) < 32) parts = 1;
+    }
   }
   auto columns = [&] {
     std::vector<llvm::AllocaInst*> held;
