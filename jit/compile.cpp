@@ -24,7 +24,7 @@ namespace kiln {
 namespace {
 
 /// Counts changes of the code that lowerings write, so that entries of an older emitter are never used.
-constexpr int emitter_version = 6;
+constexpr int emitter_version = 7;
 
 detail::host_hooks hooks;
 
@@ -97,7 +97,7 @@ cache_key key_of(graph_view const& g, specialisation const& facts, target const&
 void fill(jit::module_builder& m, graph_view const& prepared, specialisation const& facts, jit::host_cpu const& cpu, jit::code_info& info) {
   if (m.target.family == target_family::host) {
     // One thread runs a CTA: tasks become one program.
-    bool const tasks = std::any_of(prepared.nodes.begin(), prepared.nodes.end(), [](node const& n) { return n.code >= op::alloc_barriers && n.code <= op::replica_id; });
+    bool const tasks = std::any_of(prepared.nodes.begin(), prepared.nodes.end(), [](node const& n) { return is_of_tasks(n.code); });
     graph one;
     if (tasks) {
       try {

@@ -354,6 +354,9 @@ public:
   /// Writes the graph's text form, for the tools: `my_kernel.save("my_kernel.kg")`. Errors: those of save_graph.
   static void save(std::string_view path) { save_graph(graph(), path); }
 
+  // The four functions below repeat their assertions: in a helper or a macro the compilers would show the user's own line
+  // further down.
+
   /// Starts the kernel on a device's default stream or a stream: `add<1024>.launch(dev, grid(n), x, y, z, n)`.
   /// Arguments: a buffer, device_ptr or pointer for ptr<T>; a number, `constant(n)` or `generic(n)` for val<T>; a view for
   /// array<T, Rank>. Compiles when the arguments' facts are new. A zero grid is a launch of nothing.

@@ -54,4 +54,19 @@ access_shape shape_of_access(graph_view const& g, graph_facts const& facts, int 
   return r;
 }
 
+int memory_root(graph_view const& g, int n) {
+  for (;;) {
+    switch (g[n].code) {
+    case op::param: return static_cast<int>(g.attribute(n, 0));
+    case op::ptr_add:
+    case op::broadcast:
+    case op::array_data:
+    case op::region:
+    case op::multiple_of:
+    case op::max_contiguous: n = g.operand(n, 0); break;
+    default: return -1;
+    }
+  }
+}
+
 } // namespace kiln::jit

@@ -22,6 +22,9 @@ struct access_shape {
 /// Of the memory operation `node`; its first operand is the address.
 access_shape shape_of_access(graph_view const& g, graph_facts const& facts, int node);
 
+/// The parameter whose memory an address (pointer or region) lies in; -1 where it cannot be told, as behind a choice.
+int memory_root(graph_view const& g, int address);
+
 /// The value of a node that has only one.
 std::optional<std::int64_t> constant_of(graph_facts const& facts, int node);
 

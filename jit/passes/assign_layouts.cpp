@@ -211,9 +211,8 @@ struct chooser {
   /// A const argument may be the memory that another one writes (calls in place), unless the kernel is no_alias; but not
   /// through elements of another type.
   bool reads_constant(int i) const {
-    int a = g.operand(i, 0);
-    while (g[a].operand_count > 0 && g[a].code != op::param) a = g.operand(a, 0);
-    if (g[a].code != op::param || !g.params[static_cast<std::size_t>(g.attribute(a, 0))].is_const) return false;
+    int const root = memory_root(g, g.operand(i, 0));
+    if (root < 0 || !g.params[static_cast<std::size_t>(root)].is_const) return false;
     if (g.attrs.no_alias) return true;
     for (node const& n : g.nodes) {
       bool const writes = n.code == op::store || n.code == op::atomic_rmw || n.code == op::atomic_cas || n.code == op::async_store_bulk;

@@ -63,6 +63,9 @@ constexpr op_info const& info(op o) { return detail::op_table[static_cast<int>(o
 constexpr std::string_view name_of(op o) { return info(o).name; }
 constexpr bool has(op o, std::uint32_t t) { return (info(o).traits & t) == t; }
 
+/// Tasks, barriers in memory and bulk copies: what a kernel of one agent never has.
+constexpr bool is_of_tasks(op o) { return o >= op::alloc_barriers && o <= op::replica_id; }
+
 /// Number of attributes of an operation.
 constexpr int attribute_count(op o) {
   auto const& a = info(o).attributes;

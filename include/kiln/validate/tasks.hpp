@@ -13,7 +13,7 @@ public:
 
   constexpr diagnostic run() {
     int first = 0;
-    while (first < g_.size() && !(g_[first].code >= op::alloc_barriers && g_[first].code <= op::replica_id)) ++first;
+    while (first < g_.size() && !is_of_tasks(g_[first].code)) ++first;
     if (first == g_.size()) return error_;
     for (i_ = first; i_ < g_.size() && error_.ok(); ++i_) {
       node const& n = g_[i_];

@@ -48,7 +48,7 @@ constexpr op_facts facts_of(op o) {
     f.where = op_facts::global;
   else if (o >= op::alloc && o <= op::async_wait)
     f.where = op_facts::local;
-  else if (o >= op::alloc_barriers && o <= op::replica_id)
+  else if (is_of_tasks(o))
     f.where = op_facts::tasks;
   if (f.where != op_facts::elementwise || o == op::cast || o == op::bitcast || o == op::isnan || o == op::where) return f;
   constexpr std::uint16_t b1 = types_where(is_bool), ints = types_where(is_int), numbers = types_where(is_arithmetic);

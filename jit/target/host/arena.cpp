@@ -23,21 +23,6 @@ bool is_squeeze(shape const& from, shape const& to) {
 
 int compute_bits(dtype t) { return is_bool(t) ? 8 : is_float(t) ? std::max(32, bits_of(t)) : bits_of(t); }
 
-int memory_root(graph_view const& g, int n) {
-  for (;;) {
-    switch (g[n].code) {
-    case op::param: return static_cast<int>(g.attribute(n, 0));
-    case op::ptr_add:
-    case op::broadcast:
-    case op::array_data:
-    case op::region:
-    case op::multiple_of:
-    case op::max_contiguous: n = g.operand(n, 0); break;
-    default: return -1;
-    }
-  }
-}
-
 bool same_expression(graph_view const& g, int a, int b) {
   if (a == b) return true;
   if (a < 0 || b < 0) return false;

@@ -500,6 +500,4 @@ host_code lower_host(graph_view g, specialisation const& facts, host_cpu const& 
   return writer(g, facts, cpu, out).run();
 }
 
-std::int64_t host_arena_bytes(graph_view g) { return make_plan(g).arena_bytes; }
-
 } // namespace kiln::jit::host

@@ -16,7 +16,4 @@ namespace kiln::jit::host {
 KILN_INTERNAL_API host_code lower_host(graph_view g, specialisation const& facts, host_cpu const& cpu,
                                        module_builder& out);
 
-/// Bytes of arena that the kernel needs, without lowering it: for a kernel whose image came from a cache.
-KILN_INTERNAL_API std::int64_t host_arena_bytes(graph_view g);
-
 } // namespace kiln::jit::host

@@ -17,6 +17,8 @@
 #include <kiln/graph/graph.hpp>
 #include <kiln/graph/local_layout.hpp>
 
+#include "jit/passes/access_shape.hpp"
+
 #include <cstdint>
 #include <vector>
 
@@ -106,8 +108,6 @@ plan make_plan(graph_view const& g);
 inline bool is_tile(graph_view const& g, int n) {
   return (g[n].kind == node_kind::value || g[n].kind == node_kind::pointer) && g.shape_of(n).rank > 0;
 }
-/// The parameter that an address (or region) is derived from; -1: unknown.
-int memory_root(graph_view const& g, int address);
 /// Whether two nodes are the same pure expression.
 bool same_expression(graph_view const& g, int a, int b);
 /// The last axis of extent above 1, or the last axis.

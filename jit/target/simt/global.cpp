@@ -188,11 +188,8 @@ registers lowering<op::load>::emit(lowerer& k, int node) {
   cache_hint hint = hint_of(k, node);
   // Read-only for the kernel: only what no other argument can write.
   if (k.g.attrs.no_alias) {
-    int i = address;
-    while (k.g[i].code == op::region || k.g[i].code == op::ptr_add || k.g[i].code == op::broadcast ||
-           k.g[i].code == op::array_data)
-      i = k.g.operand(i, 0);
-    hint.read_only = k.g[i].code == op::param && k.g.params[static_cast<std::size_t>(k.g.attribute(i, 0))].is_const;
+    int const root = memory_root(k.g, address);
+    hint.read_only = root >= 0 && k.g.params[static_cast<std::size_t>(root)].is_const;
   }
   return {k.load_global(node, k.address_of(node, 1, k.plan.of(node), false), k.g.operand(node, 2), hint)};
 }

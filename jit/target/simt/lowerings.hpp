@@ -82,7 +82,7 @@ requires(has(O, trait::elementwise)) struct lowering<O> {
 
 /// Tasks and what they meet at: see `unsupported`.
 template <op O>
-requires(O >= op::alloc_barriers && O <= op::replica_id) struct lowering<O> {
+requires(is_of_tasks(O)) struct lowering<O> {
   static registers emit(lowerer& k, int node) {
     k.fail(node, "kiln[R-TG01] " + std::string(name_of(O)) +
                      ": tasks, memory barriers and bulk copies are not compiled for GPUs yet; kiln::check runs them on the host");

@@ -13,7 +13,6 @@ namespace kiln {
 
 namespace {
 
-bool of_tasks(op o) { return o >= op::alloc_barriers && o <= op::replica_id; }
 bool waits(op o) { return o == op::barrier_wait || o == op::named_barrier_wait; }
 
 class sequentialiser {
@@ -302,7 +301,7 @@ private:
   void node_of_program(int i) {
     line_ = i;
     op const o = g_[i].code;
-    if (!of_tasks(o)) return plain(i);
+    if (!is_of_tasks(o)) return plain(i);
     if (o == op::barrier_wait) {
       r_.add(op::device_assert, {}, {ready(i)}, {deadlock()}, i);
     } else if (o == op::named_barrier_wait) {
@@ -345,12 +344,12 @@ private:
       } else if (has(o, trait::opens)) { // a region that never waits
         int const end = end_of_[at(i)];
         for (int k = i; k <= end; ++k)
-          if (of_tasks(g_[k].code)) simple(k);
+          if (is_of_tasks(g_[k].code)) simple(k);
           else plain(k);
         i = end;
       } else if (waits(o)) {
         wait(i);
-      } else if (of_tasks(o)) {
+      } else if (is_of_tasks(o)) {
         simple(i);
       } else {
         plain(i);
@@ -576,7 +575,7 @@ private:
 
 graph sequentialise_tasks(graph_view const& g) {
   bool any = false;
-  for (node const& n : g.nodes) any = any || of_tasks(n.code);
+  for (node const& n : g.nodes) any = any || is_of_tasks(n.code);
   if (!any) return graph(g);
   // What must live in vars shows while code is made: more of it each time, until nothing is new.
   std::set<std::pair<int, int>> cells;
