@@ -63,7 +63,7 @@ def main():
     arguments.add_argument("compilers", nargs="+")
     arguments.add_argument("--check", action="store_true")
     arguments.add_argument("--library")
-    arguments.add_argument("--nodes", type=int, default=500)
+    arguments.add_argument("--nodes", type=int, default=546)
     arguments.add_argument("--runs", type=int, default=5)
     o = arguments.parse_args()
     exceeded = False

@@ -30,6 +30,7 @@ namespace {
 constexpr std::uint32_t open_bit = std::uint32_t{1} << 31;
 constexpr auto spin_time = std::chrono::microseconds(100);
 constexpr int most_threads = 4096;
+constexpr int few_threads = 4;
 
 // What this thread runs pieces of. A job inside a piece runs on the thread alone, whoever else is in the pool.
 struct position {
@@ -94,7 +95,7 @@ int configured_threads() {
   return threads;
 }
 
-thread_pool::thread_pool(int threads) : threads_(std::clamp(threads, 1, most_threads)) {}
+thread_pool::thread_pool(int threads) : threads_(std::clamp(threads, 1, most_threads)), beds_(static_cast<std::size_t>(threads_)) {}
 
 thread_pool::~thread_pool() {
   stopping_.store(true);
@@ -155,6 +156,7 @@ void thread_pool::run(std::int64_t count, std::int64_t chunk, chunk_function run
   state_.store(open_bit, std::memory_order_release);
   wake_.fetch_add(1); // sequentially consistent, as is the sleeper's count: one of the two sides sees the other
   if (int asleep = sleepers_.load(); asleep > 0) {
+    spread_sleepers();
     std::int64_t pieces = (count - 1) / work.chunk; // beyond the caller's own
     futex_wake(wake_, static_cast<int>(std::min<std::int64_t>(asleep, pieces)));
   }
@@ -200,13 +202,52 @@ void thread_pool::take_chunks(int worker) noexcept {
   fence_streaming_stores();
 }
 
+// A thread is woken on the CPU where it went to sleep, even if the caller is about to compute there and the CPU beside it
+// is idle, or on the CPU of the one who wakes it. It then waits for its turn, some milliseconds, longer than a short launch
+// lasts. So sleepers that would meet on one CPU are woken with that CPU taken out of their masks, and put it back as soon as
+// they are awake. In a small pool this is done for all of them: there is no third CPU that the system could choose by itself.
+void thread_pool::spread_sleepers() noexcept {
+  const int here = ::sched_getcpu();
+  if (here < 0 || here >= CPU_SETSIZE) return;
+  cpu_set_t taken;
+  CPU_ZERO(&taken);
+  CPU_SET(static_cast<std::size_t>(here), &taken);
+  for (std::size_t i = 1; i < beds_.size(); ++i) {
+    bed& b = beds_[i];
+    auto state = bed::asleep;
+    if (!b.now.compare_exchange_strong(state, bed::changing, std::memory_order_acquire)) continue;
+    state = bed::asleep;
+    cpu_set_t overlap, rest;
+    if (b.cpu >= 0 && b.cpu < CPU_SETSIZE && ::sched_getaffinity(b.thread, sizeof(b.mask), &b.mask) == 0) {
+      CPU_AND(&overlap, &b.mask, &taken);
+      CPU_XOR(&rest, &b.mask, &overlap);
+      const bool meets = threads_ <= few_threads || CPU_ISSET(static_cast<std::size_t>(b.cpu), &taken);
+      if (!meets) CPU_SET(static_cast<std::size_t>(b.cpu), &taken);
+      else if (CPU_COUNT(&rest) != 0 && ::sched_setaffinity(b.thread, sizeof(rest), &rest) == 0) state = bed::narrowed;
+    }
+    b.now.store(state, std::memory_order_release);
+  }
+}
+
+void thread_pool::sleep(int worker, std::uint32_t seen) noexcept {
+  bed& b = beds_[static_cast<std::size_t>(worker)];
+  b.thread = static_cast<int>(::syscall(SYS_gettid));
+  b.cpu = ::sched_getcpu();
+  b.now.store(bed::asleep, std::memory_order_release);
+  sleepers_.fetch_add(1);
+  while (wake_.load() == seen) futex_wait(wake_, seen);
+  sleepers_.fetch_sub(1);
+  for (auto state = bed::asleep; !b.now.compare_exchange_weak(state, bed::awake, std::memory_order_acquire);) {
+    if (state == bed::narrowed) static_cast<void>(::sched_setaffinity(0, sizeof(b.mask), &b.mask));
+    else state = bed::asleep, spin_pause();
+  }
+}
+
 void thread_pool::worker_loop(int worker) {
   std::uint32_t seen = 0;
   for (;;) {
     if (!spin_until([&] { return wake_.load(std::memory_order_acquire) != seen; })) {
-      sleepers_.fetch_add(1);
-      while (wake_.load() == seen) futex_wait(wake_, seen);
-      sleepers_.fetch_sub(1);
+      sleep(worker, seen);
     }
     seen = wake_.load(std::memory_order_acquire);
     if (stopping_.load(std::memory_order_relaxed)) return;

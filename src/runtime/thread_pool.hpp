@@ -7,6 +7,8 @@
 // run out and waits until the count is 0. The job's fields are therefore constant while anybody may read them.
 #pragma once
 
+#include <sched.h>
+
 #include <atomic>
 #include <cstdint>
 #include <exception>
@@ -60,15 +62,27 @@ private:
     std::int64_t chunk = 1;
   };
 
+  // Where a worker sleeps. The mask is what it may run on when it is woken with less, see `spread_sleepers`.
+  struct bed {
+    enum state : int { awake, asleep, changing, narrowed };
+    std::atomic<state> now{awake};
+    int thread = 0; // of the system
+    int cpu = 0;
+    cpu_set_t mask{};
+  };
+
   void run_alone(job const& work, int worker);
   void start_threads();
   void worker_loop(int worker);
   void take_chunks(int worker) noexcept;
+  void spread_sleepers() noexcept;
+  void sleep(int worker, std::uint32_t seen) noexcept;
   void forget_threads(); // in the child of a fork
 
   int const threads_;
   bool started_ = false;
   std::vector<std::thread> workers_;
+  std::vector<bed> beds_; // one for each thread, the caller's unused
   std::mutex callers_; // one spread job at a time
 
   job job_;

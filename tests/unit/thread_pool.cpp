@@ -3,6 +3,7 @@
 #include "src/runtime/thread_pool.hpp"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -53,6 +54,27 @@ TEST(thread_pool, many_small_jobs_in_a_row) {
     std::atomic<std::int64_t> sum{0};
     pool.run(5, 1, [&](int, std::int64_t first, std::int64_t) { sum += first; });
     ASSERT_EQ(sum.load(), 10);
+  }
+}
+
+// A worker is woken away from the caller's CPU, but what it may run on stays what the program has set.
+TEST(thread_pool, workers_keep_their_affinity) {
+  cpu_set_t mine;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof(mine), &mine), 0);
+  for (int threads : {2, 3, 6}) {
+    thread_pool pool(threads);
+    std::atomic<int> wrong{0}, others{0};
+    for (int i = 0; i < 10; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      pool.run(8 * threads, 1, [&](int worker, std::int64_t, std::int64_t) {
+        cpu_set_t now;
+        if (::sched_getaffinity(0, sizeof(now), &now) != 0 || !CPU_EQUAL(&now, &mine)) wrong++;
+        if (worker > 0) others++;
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
+      });
+    }
+    EXPECT_EQ(wrong.load(), 0) << threads << " threads";
+    EXPECT_GT(others.load(), 0) << threads << " threads";
   }
 }
 
