@@ -66,7 +66,7 @@ void meaning(serialiser& out, graph_view const& g) {
   }
   out.number(static_cast<std::int64_t>(g.buffers.size()));
   for (buffer_info const& b : g.buffers) {
-    auto const& [type, where, placement, has_slots, slots, form, alignment, role, pun, phase, place, name, node] = b;
+    auto const& [type, where, placement, has_slots, slots, form, alignment, role, pun, phase, base, place, name, node] = b;
     (void)name;
     out.number(type);
     out.number(where);
@@ -78,6 +78,7 @@ void meaning(serialiser& out, graph_view const& g) {
     out.number(role);
     out.number(pun);
     out.number(phase);
+    if (role == buffer_role::window) out.number(base);
     auto const& [offset, stride, levels, radix] = place;
     out.number(offset);
     out.number(stride);

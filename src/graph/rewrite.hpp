@@ -67,6 +67,7 @@ public:
       b.node = size() - 1;
       to_.attribute_pool.back() = static_cast<std::int64_t>(to_.buffers.size());
       to_.buffers.push_back(b);
+      old_buffer_.push_back(static_cast<int>(from_.attribute(i, 0)));
     }
     if (n.code == op::param) to_.params[static_cast<std::size_t>(from_.attribute(i, 0))].node = size() - 1;
     return size() - 1;
@@ -110,11 +111,23 @@ public:
     b.shape = made(i).shape;
     b.node = i;
     to_.buffers.push_back(b);
+    old_buffer_.push_back(-1);
     return i;
   }
 
   /// The new graph. Errors: std::logic_error when its regions do not nest, which is a fault of the pass.
   graph finish() {
+    // Where the buffer that windows show is gone, the first of them stands for it.
+    std::vector<int> stands_for(from_.buffers.size(), -1);
+    for (std::size_t i = 0; i < to_.buffers.size(); ++i)
+      if (old_buffer_[i] >= 0 && from_.buffer(old_buffer_[i]).base < 0) stands_for[static_cast<std::size_t>(old_buffer_[i])] = static_cast<int>(i);
+    for (std::size_t i = 0; i < to_.buffers.size(); ++i) {
+      buffer_info& b = to_.buffers[i];
+      if (b.base < 0) continue;
+      int& s = stands_for[static_cast<std::size_t>(b.base)];
+      b.base = s;
+      if (s < 0) s = static_cast<int>(i);
+    }
     if (region_fault const f = link_regions(to_); !f.ok()) throw std::logic_error("a pass made a graph whose regions do not nest: " + f.text);
     return std::move(to_);
   }
@@ -123,6 +136,7 @@ private:
   graph_view from_;
   graph to_;
   std::vector<std::int32_t> map_;
+  std::vector<int> old_buffer_; ///< of a new buffer: which one it was; -1: none
 };
 
 } // namespace kiln::detail

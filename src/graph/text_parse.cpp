@@ -322,10 +322,10 @@ private:
         continue;
       }
       bool const known = name == "slots" || name == "align" || name == "storage" || name == "scope" || name == "role" ||
-                         name == "phase" || name == "offset" || name == "stride" || name == "radix" || name == "pitch";
+                         name == "phase" || name == "base" || name == "offset" || name == "stride" || name == "radix" || name == "pitch";
       if (!known) {
         at_ = start;
-        expected("slots, align, storage, scope, single, role, pun, phase, offset, stride, radix, pitch or the end of the line");
+        expected("slots, align, storage, scope, single, role, pun, phase, base, offset, stride, radix, pitch or the end of the line");
       }
       if ((name == "radix" && b.place.levels == slot_map::most_levels) || (name == "pitch" && b.place.levels == 0)) {
         at_ = start;
@@ -340,6 +340,8 @@ private:
         b.role = static_cast<buffer_role>(choice(buffer_role_names));
       else if (name == "phase")
         b.phase = int32(0, "phase");
+      else if (name == "base")
+        b.base = int32(0, "base");
       else if (name == "offset")
         b.place.offset = int32(0, "offset");
       else if (name == "stride")

@@ -119,7 +119,7 @@ private:
   }
 
   void buffer(std::size_t i) {
-    auto const& [type, where, placement, has_slots, slots, form, alignment, role, pun, phase, place, name, at] = g_.buffers[i];
+    auto const& [type, where, placement, has_slots, slots, form, alignment, role, pun, phase, base, place, name, at] = g_.buffers[i];
     (void)at; // the alloc node names the buffer
     out_ += "  buffer " + std::to_string(i);
     if (name >= 0) out_ += " " + text(name);
@@ -133,6 +133,7 @@ private:
     if (role != buffer_role::own) out_ += " role=" + std::string(buffer_role_names[static_cast<std::size_t>(role)]);
     if (pun) out_ += " pun";
     if (phase >= 0) out_ += " phase=" + std::to_string(phase);
+    if (base >= 0) out_ += " base=" + std::to_string(base);
     if (place.offset) out_ += " offset=" + std::to_string(place.offset);
     if (place.stride) out_ += " stride=" + std::to_string(place.stride);
     for (int j = 0; j < place.levels; ++j)

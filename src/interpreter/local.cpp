@@ -77,12 +77,11 @@ void local_access::note_read(i32 offset) {
 }
 
 bool local_access::may_read_of(int writer) const {
-  buffer_info const &f = agent_.graph.buffer(buffer_), &o = agent_.graph.buffer(writer);
-  return f.pun || ((f.role == buffer_role::window || o.role == buffer_role::window) && f.phase == o.phase);
+  return agent_.graph.may_read(buffer_, writer);
 }
 
 char const* local_access::rule_of_sharing(bool race) const {
-  buffer_role const r = agent_.graph.buffer(buffer_).role;
+  buffer_role const r = agent_.graph.buffer(agent_.graph.shown_by(buffer_)).role;
   return r == buffer_role::phase ? "R-PA07" : r == buffer_role::pooled ? "R-PA15" : race ? "R-AL17" : "R-AL16";
 }
 

@@ -350,6 +350,38 @@ inline constexpr auto tensor_rows = kernel<"tensor_rows">([](context& k) {
 void use_tensor_rows() { tensor_rows.check(); }
 #endif
 
+// case: tensor_spec_of_64_rows
+// expect-error: kiln[R-AL04] sp: 16384 bytes given, 32768 needed (slot 16384 x 2); largest: X 2 x 16384
+#if defined(TWIN) || defined(CASE_tensor_spec_of_64_rows)
+inline constexpr auto tensor_spec_of_64_rows = kernel<"tensor_spec_of_64_rows">([](context& k, ptr<f32> p) {
+#ifdef TWIN
+  auto sp = k.storage_alias_spec({.storage = storage::tmem, .buffer_size_bytes = 32768, .name = "sp"}); // 128 columns of 64 rows
+#else
+  auto sp = k.storage_alias_spec({.storage = storage::tmem, .buffer_size_bytes = 16384, .name = "sp"});
+#endif
+  auto x = k.local_alloc<f32, 64, 64>(2, {.storage = storage::tmem, .reuse = &sp, .name = "X"}); // expect-line
+  k.local_store(x[1], k.zeros<f32, 64, 64>());
+  store(p, reduce<max>(k.local_load(x[1])));
+});
+void use_tensor_spec_of_64_rows() { tensor_spec_of_64_rows.check(); }
+#endif
+
+// case: tensor_operand
+// expect-error: kiln[R-BD04] X: dot does not reach tensor memory; local_load it first
+#if defined(TWIN) || defined(CASE_tensor_operand)
+inline constexpr auto tensor_operand = kernel<"tensor_operand">([](context& k, ptr<f32> p) {
+  auto x = k.local_alloc<f32, 64, 64>(1, {.storage = storage::tmem, .name = "X"});
+  k.local_store(x[0], k.zeros<f32, 64, 64>());
+#ifdef TWIN
+  auto c = k.dot(k.zeros<f32, 64, 64>(), k.local_load(x[0]));
+#else
+  auto c = k.dot(k.zeros<f32, 64, 64>(), x[0]); // expect-line
+#endif
+  store(p, reduce<max>(c));
+});
+void use_tensor_operand() { tensor_operand.check(); }
+#endif
+
 // case: tensor_columns
 // expect-error: kiln[R-CP03] tensor memory 768 columns > 512: X 256, Y 256, Z 256
 #if defined(TWIN) || defined(CASE_tensor_columns)

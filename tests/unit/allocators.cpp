@@ -185,6 +185,19 @@ auto phases = [](context& k, ptr<const f32> x, ptr<f32> y) {
   }
 };
 
+// Nothing is declared after the layout is computed: a pipeline group would have no barriers.
+static_assert([] {
+  pipeline_config p{.num_stages = 2};
+  pipeline_group group{.name = "ab"};
+  group.members[0] = &p;
+  group.member_names[0] = "a";
+  group.count = 1;
+  smem_allocator al;
+  al.compute_layout();
+  al.add_pipeline_group(group);
+  return al.verdict().view() == "kiln[R-PA03] add_pipeline_group(ab) after compute_layout";
+}());
+
 TEST(allocators, phases_take_turns) {
   graph const g = record(phases);
   ASSERT_TRUE(validate(g).ok()) << validate(g).text;

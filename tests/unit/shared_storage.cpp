@@ -267,6 +267,60 @@ TEST(shared_storage, a_read_through_the_wrong_buffer) {
   expect_both(g, "R-AL16", {"a[1] (256 B) is read", "bytes 384..511", "b[3] (128 B)", ".allow_pun"});
 }
 
+// A window does not make bytes of another buffer its own: who shows what decides, not that somebody shows something.
+TEST(shared_storage, a_read_through_a_window_of_the_wrong_buffer) {
+  auto make = [](auto which) {
+    return record([](context& k, ptr<const f32> x, ptr<f32> y, kiln::val<i32>) {
+      constexpr int mistake = decltype(which)::value;
+      auto sp = k.storage_alias_spec({});
+      auto a = k.local_alloc<f32, 64>(1, {.reuse = &sp, .name = "a"});
+      auto b = k.local_alloc<f32, 64>(1, {.reuse = &sp, .name = "b"});
+      auto at = k.arange<64>();
+      auto bits = [&](auto& buffer) { return k.local_reinterpret<i32, 64>(buffer[0]); };
+      k.local_store(a[0], load(x + at));
+      if constexpr (mistake == 1) k.local_store(bits(b), k.zeros<i32, 64>()); // b's bytes, through a window
+      if constexpr (mistake == 2) k.local_store(b[0], load(x + 64 + at));
+      if constexpr (mistake == 3) { // half of what b overwrote comes back
+        k.local_store(b[0], load(x + 64 + at));
+        k.local_store(k.decl_buffer<f32, 32>({.data = a[0]}), load(x + k.arange<32>()));
+      }
+      if constexpr (mistake == 2)
+        store(y + at, cast<f32>(k.local_load(bits(a))));
+      else
+        store(y + at, k.local_load(a[0]));
+      if constexpr (mistake == 0) { // windows of one buffer may see each other's bytes
+        k.local_store(bits(b), k.full<i32, 64>(1069547520)); // 1.5
+        store(y + 64 + at, k.local_load(b[0]));
+      }
+    });
+  };
+  EXPECT_TRUE(simulate(make(std::integral_constant<int, 0>{})).error.ok());
+  auto const in = numbers(128);
+  auto const out = run_everywhere(make(std::integral_constant<int, 0>{}), in, 128);
+  for (std::size_t i = 0; i < 64; ++i) ASSERT_TRUE(out[i] == in[i] && out[64 + i] == 1.5f);
+  expect_both(make(std::integral_constant<int, 1>{}), "R-AL16", {"a[0] (256 B) is read", "b[0] (256 B)"});
+  expect_both(make(std::integral_constant<int, 2>{}), "R-AL16", {"a[0] (256 B) is read", "b[0] (256 B)"});
+  expect_both(make(std::integral_constant<int, 3>{}), "R-AL16", {"a[0] (256 B) is read", "b[0] (256 B)"});
+}
+
+TEST(shared_storage, bytes_of_a_pool_handed_out_again_and_seen_through_a_window) { // R-PA15
+  auto g = record([](context& k, ptr<const f32> x, ptr<f32> y, kiln::val<i32>) {
+    auto pool = k.smem_pool({.name = "pool"});
+    auto a = pool.alloc<f32, 64>({.name = "a"});
+    pool.move_base_to(0);
+    auto b = pool.alloc<f32, 64>({.name = "b"});
+    pool.commit();
+    auto at = k.arange<64>();
+    k.local_store(a, load(x + at));
+    k.local_store(k.local_reinterpret<i32, 64>(b), k.zeros<i32, 64>());
+    store(y + at, cast<f32>(k.local_load(k.local_reinterpret<i32, 64>(a))));
+  });
+  expect_both(g, "R-PA15", {"a (256 B) is read", "b (256 B)"});
+  graph const back = parse_graphs(print(g)).at(0);
+  EXPECT_EQ(semantic_hash(back), semantic_hash(g));
+  expect_both(back, "R-PA15", {});
+}
+
 TEST(shared_storage, a_store_over_a_copy_in_flight) {
   auto g = record([](context& k, ptr<const f32> x, ptr<f32> y, kiln::val<i32>) {
     auto sp = k.storage_alias_spec({});

@@ -133,7 +133,10 @@ constexpr void resize_storage(recorder& r, int b, std::int64_t size, std::int64_
   r.nodes[f.node].shape = f.shape;
   if (f.where == storage::smem && alignment > f.alignment) f.alignment = static_cast<std::int32_t>(alignment);
 }
-constexpr std::int64_t alias_unit(recorder const& r, alias_state const& s) { return r.buffers[s.buffer].where == storage::tmem ? 4 * tensor_lanes : 1; }
+/// Bytes that the author's size counts for one unit of the layout: of a column, those of the rows that the buffers use.
+constexpr std::int64_t alias_unit(recorder const& r, alias_state const& s) {
+  return r.buffers[s.buffer].where != storage::tmem ? 1 : s.all_lanes ? 4 * tensor_lanes : 4 * tensor_lanes / 2;
+}
 
 /// R-AL04: the size that the author gave is too small.
 constexpr bool fits_given(recorder& r, alias_state const& s, std::int64_t needed, std::int64_t slot, int groups, int largest, site at) {
@@ -147,7 +150,7 @@ constexpr bool fits_given(recorder& r, alias_state const& s, std::int64_t needed
   if (largest >= 0) {
     m << "; largest: ";
     put_buffer_name(m, r, largest);
-    m << " " << r.buffers[largest].slots << " x " << slot_bytes(r.view(), r.buffers[largest]) * (unit > 1 ? tensor_lanes : 1);
+    m << " " << r.buffers[largest].slots << " x " << slot_bytes(r.view(), r.buffers[largest]) * (unit > 1 ? unit / 4 : 1);
   }
   return false;
 }
@@ -180,6 +183,8 @@ constexpr bool share_storage(recorder& r, int b, reuse_target const& to, site at
     }
     f.role = buffer_role::peer;
     f.pun = s.pun;
+    shape const& extents = r.shapes[f.shape];
+    if (extents.rank >= 2 && extents.extent[extents.rank - 2] > tensor_lanes / 2) s.all_lanes = true;
     std::int64_t const total = f.slots * slot_stride(g, f) / unit;
     if (total > s.needed) s.needed = total;
     if (!fits_given(r, s, s.needed, slot_stride(g, f) / unit, f.slots, b, at)) return false;

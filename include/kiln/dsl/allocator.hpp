@@ -237,14 +237,16 @@ public:
       if constexpr (requires { r.group(); }) group = r.group();
       pipeline_config& p = r.pipeline();
       if (p.barrier_ptr >= 0 && !group) return;
+      if (layout_.done) return void(fail(at) << "kiln[R-PA03] add_resource after compute_layout");
       if (p.num_stages < 1) return void(fail(at) << "kiln[R-PA08] a pipeline of " << p.num_stages << " stages; at least 1 is needed");
       if (pipelines_ == most_pipelines) return void(fail(at) << "kiln[R-PA11] more than " << most_pipelines << " pipelines");
       pipeline_[pipelines_] = &p;
       group_of_[pipelines_++] = group;
     }
   }
-  /// Counts the barriers of a group of pipelines. Errors: R-PA08 members that do not fit each other.
+  /// Counts the barriers of a group of pipelines. Errors: R-PA03; R-PA08 members that do not fit each other.
   constexpr void add_pipeline_group(pipeline_group& g, site at = {}) {
+    if (layout_.done) return void(fail(at) << "kiln[R-PA03] add_pipeline_group(" << g.name << ") after compute_layout");
     if (g.count < 1 || g.count > pipeline_group::most_members) return void(fail(at) << "kiln[R-PA08] pipeline group " << g.name << " has " << g.count << " members, valid 1.." << pipeline_group::most_members);
     using form = pipeline_group::form;
     pipeline_config const& first = *g.members[0];
@@ -379,6 +381,7 @@ private:
       }
     buffer_role const role = made_[i] ? buffer_role::window : buffer_role::phase;
     int const node = detail::place_buffer(r, t, arena_, x.offset, role, x.group < 0 ? -1 : 256 * x.group + x.phase, name, at);
+    if (made_[i]) r.buffers[r.buffers.size() - 1].base = made_[i] - 1;
     if (!made_[i]) made_[i] = r.buffers.size();
     return {&r, node};
   }

@@ -90,7 +90,9 @@ constexpr int add_window(recorder& r, result_type t, int base, slot_map const& m
   b.type = t.type;
   b.where = owner.where;
   b.role = buffer_role::window;
+  b.pun = owner.pun;
   b.phase = owner.phase;
+  b.base = r.view().shown_by(base);
   b.has_slots = has_slots;
   b.slots = slots;
   b.shape = t.shape;

@@ -106,6 +106,7 @@ struct buffer_info {
   buffer_role role = buffer_role::own;
   bool pun = false;           ///< reading what others wrote to its bytes is meant
   std::int32_t phase = -1;    ///< of an alias group: 256 * group + phase; -1: in none
+  std::int32_t base = -1;     ///< of a window: the buffer whose bytes it shows, no window itself
   slot_map place{};           ///< in its storage; a stride of 0 is that of the default rule
   std::int32_t name = -1;     ///< index into graph_view::strings, or -1
   std::int32_t node = -1;     ///< its alloc node
@@ -199,6 +200,10 @@ struct graph_view {
     while ((*this)[i].code != op::alloc) i = operand(i, 0);
     return static_cast<int>(attribute(i, 0));
   }
+  /// Buffer b; of a window the buffer that it shows.
+  constexpr int shown_by(int b) const { return buffers.items[b].base < 0 ? b : buffers.items[b].base; }
+  /// Whether a read through b may see what was written through `writer`: both show the same buffer, or it was declared.
+  constexpr bool may_read(int b, int writer) const { return buffers.items[b].pun || shown_by(b) == shown_by(writer); }
   /// The buffer in whose storage buffer b lies; b itself where it has its own. Storage has no storage: one step is all.
   constexpr int storage_of(int b) const {
     int const n = operand(buffers.items[b].node, 0);

@@ -62,6 +62,7 @@ struct alias_state {
   std::int64_t given = 0;     ///< buffer_size_bytes
   std::int64_t needed = 0;    ///< without a tree
   bool pun = false;
+  bool all_lanes = false;     ///< in tensor memory: a buffer has 128 rows, not 64
 };
 } // namespace detail
 

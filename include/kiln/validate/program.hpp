@@ -310,9 +310,11 @@ private:
     return true;
   }
 
-  /// Loops with runtime bounds, and the symbols that decide them.
+  /// Loops with runtime bounds, and the symbols that decide them: the roots of the bounds. Roots that are made of a common
+  /// scalar, `n` and `n / 2` say, are no symbols of their own; that scalar is.
   constexpr void choose_symbols() {
     symbol_.resize(g_.size(), -1);
+    vec<std::int32_t> roots;
     for (int i = 0; i < g_.size(); ++i) {
       if (!kept_[i] || g_[i].code != op::for_begin) continue;
       bool fixed = true;
@@ -320,7 +322,9 @@ private:
         affine const f = affine_of(g_.operand(i, j));
         if (f.root < 0) continue;
         fixed = false;
-        if (!varies_[f.root]) add_symbol(f.root);
+        bool known = varies_[f.root];
+        for (int k = 0; k < roots.size() && !known; ++k) known = roots[k] == number_[f.root];
+        if (!known) roots.add() = number_[f.root];
       }
       if (fixed) continue;
       free_loop& l = p_.loops.add();
@@ -330,6 +334,34 @@ private:
         for (int e = i + 1, end = static_cast<int>(g_.attribute(i, 0)); e < end && !l.outer; ++e)
           l.outer = kept_[e] && (g_[e].code == op::for_begin || g_[e].code == op::while_begin);
     }
+    for (int k = 0; k < roots.size(); ++k) {
+      vec<std::int32_t> mine;
+      scalars_of(roots[k], mine);
+      bool related = false;
+      for (int j = 0; j < roots.size() && !related; ++j) {
+        if (j == k) continue;
+        vec<std::int32_t> its;
+        scalars_of(roots[j], its);
+        for (int x = 0; x < mine.size(); ++x)
+          for (int y = 0; y < its.size(); ++y) related = related || mine[x] == its[y];
+      }
+      if (!related) {
+        add_symbol(roots[k]);
+        continue;
+      }
+      for (int x = 0; x < mine.size(); ++x) add_symbol(mine[x]);
+    }
+  }
+  /// The scalars from outside the program that an expression is made of, each once.
+  constexpr void scalars_of(int i, vec<std::int32_t>& out) const {
+    if (out.size() >= 16 || folded_[i] != unknown) return;
+    if (is_root(i)) {
+      for (int k = 0; k < out.size(); ++k)
+        if (out[k] == number_[i]) return;
+      out.add() = number_[i];
+      return;
+    }
+    for (std::int32_t o : g_.operands(i)) scalars_of(o, out);
   }
   constexpr void add_symbol(int i) {
     int const v = number_[i];
@@ -339,6 +371,41 @@ private:
   }
 
 public:
+  /// The value of a bound that is made of symbols; unknown while one of them is, or where it depends on more.
+  constexpr std::int64_t value_of(int i, std::int64_t const* symbols) const {
+    if (folded_[i] != unknown) return folded_[i];
+    if (int const s = symbol_of(i); s >= 0) return symbols[s];
+    if (!made_of_symbols(i)) return unknown;
+    std::int64_t v[3]{0, 0, 0};
+    for (int j = 0; j < g_[i].operand_count && j < 3; ++j) v[j] = value_of(g_.operand(i, j), symbols);
+    return evaluate(g_[i].code, g_[g_.operand(i, 0)].type, g_[i].type, v[0], v[1], v[2]);
+  }
+  /// The first symbol of an expression that has no number yet, or -1; `divisor` becomes a common multiple of what the expression divides by.
+  constexpr int open_symbol(int i, std::int64_t const* symbols, std::int64_t& divisor) const {
+    if (folded_[i] != unknown) return -1;
+    if (int const s = symbol_of(i); s >= 0) return symbols[s] == unknown ? s : -1;
+    if (!made_of_symbols(i)) return -1;
+    node const& n = g_[i];
+    if (n.code == op::div || n.code == op::rem || n.code == op::shr) {
+      std::int64_t const c = folded_[g_.operand(i, 1)], by = n.code == op::shr && c >= 0 && c < 20 ? std::int64_t{1} << c : c;
+      if (by > 1 && by < 1 << 20) {
+        std::int64_t x = divisor, y = by;
+        while (y) {
+          std::int64_t const t = x % y;
+          x = y;
+          y = t;
+        }
+        if (divisor / x * by < 1 << 20) divisor = divisor / x * by;
+      }
+    }
+    int found = -1;
+    for (std::int32_t o : g_.operands(i))
+      if (int const s = open_symbol(o, symbols, divisor); found < 0) found = s;
+    return found;
+  }
+  /// Computed from scalars that do not change while the kernel runs.
+  constexpr bool made_of_symbols(int i) const { return number_[i] >= 0 && !varies_[i] && g_[i].code != op::constant && !is_root(i); }
+
   /// Index of the symbol that stands for node i, or -1.
   constexpr int symbol_of(int i) const { return number_[i] < 0 ? -1 : symbol_[number_[i]]; }
 

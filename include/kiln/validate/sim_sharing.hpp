@@ -10,7 +10,7 @@ protected:
   using sim_barriers::sim_barriers;
 
   constexpr char const* rule_of_sharing(int b, bool race) const {
-    buffer_role const r = g_.buffer(b).role;
+    buffer_role const r = g_.buffer(g_.shown_by(b)).role;
     return r == buffer_role::phase ? "R-PA07" : r == buffer_role::pooled ? "R-PA15" : race ? "R-AL17" : "R-AL16";
   }
   /// Bytes of the storage that two atoms have in common, at most.

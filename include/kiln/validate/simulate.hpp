@@ -72,6 +72,7 @@ private:
     passes_ = passes;
     full_ = full;
     assign();
+    if (unsolved_ >= 0) return unrelated(unsolved_);
     for (int combination = 0;; ++combination) {
       if (combination == 64) {
         out_->complete = false;
@@ -79,7 +80,9 @@ private:
         return;
       }
       ++out_->runs;
+      guessed_ = differing_ = -1;
       one();
+      if (!out_->error.ok() && differing_ >= 0) return unrelated(differing_);
       if (!out_->error.ok() || !out_->complete) return;
       while (!decisions_.empty() && (decisions_.back().flipped || decisions_.back().fixed)) decisions_.pop();
       if (decisions_.empty()) return;
@@ -88,9 +91,38 @@ private:
     }
   }
 
+  /// How often loops run in relation to each other is not known: what such a run finds may be no mistake.
+  constexpr void unrelated(int loop) {
+    out_->error = diagnostic{};
+    out_->complete = false;
+    remark(loop) << "kiln[R-VF01] note: how often this loop runs in relation to others is not followed at compile time; kiln::check does";
+  }
+  /// A loop whose bounds the run does not know makes the usual passes. Two such loops of different form need not agree.
+  constexpr void guess(int loop) {
+    int const bound = g_.operand(loop, 1);
+    if (guessed_ < 0)
+      guessed_ = bound;
+    else if (!same_form(guessed_, bound))
+      differing_ = loop;
+  }
+  constexpr bool same_form(int a, int b, int depth = 0) const {
+    if (a == b || depth == 10) return true;
+    node const &x = g_[a], &y = g_[b];
+    if (x.code != y.code || x.operand_count != y.operand_count || x.type != y.type) return false;
+    for (int j = 0; j < attribute_count(x.code); ++j)
+      if (!has(x.code, trait::opens) && g_.attribute(a, j) != g_.attribute(b, j)) return false;
+    for (int j = 0; j < x.operand_count; ++j) {
+      int const p = g_.operand(a, j), q = g_.operand(b, j);
+      if ((p < 0) != (q < 0) || (p >= 0 && !same_form(p, q, depth + 1))) return false;
+    }
+    return true;
+  }
+
   /// Numbers for the symbols that bound loops, so that each runs `passes_` times.
   constexpr void assign() {
     for (int i = 0; i < p_.symbol_nodes.size(); ++i) symbols_[i] = unknown;
+    unsolved_ = -1;
+    choose_common();
     for (int i = 0; i < p_.loops.size(); ++i) {
       int const n = p_.loops[i].node;
       std::int64_t const passes = p_.loops[i].outer && passes_ > 3 ? 3 : passes_;
@@ -110,6 +142,56 @@ private:
       if (!settled(hi) && value_of(lo) != unknown) solve(hi, value_of(lo) + passes * step, step > 0);
     }
   }
+  /// Symbols that several bounds are made of. They grow until every loop makes its passes, in steps of all that the bounds divide
+  /// by: a kernel whose loops fit each other for every n is one whose loops fit for those.
+  constexpr void choose_common() {
+    std::int64_t step = 1;
+    bool any = false;
+    auto bound = [&](int loop, int j) { return slices_.affine_of(g_.operand(p_.loops[loop].node, j)).root; };
+    for (int i = 0; i < p_.loops.size(); ++i)
+      for (int j = 0; j < 2; ++j)
+        if (int const r = bound(i, j); r >= 0 && slices_.symbol_of(r) < 0 && slices_.made_of_symbols(r)) {
+          any = true;
+          slices_.open_symbol(r, symbols_, step);
+        }
+    if (!any) return;
+    for (int i = 0; i < p_.loops.size(); ++i)
+      for (int j = 0; j < 2; ++j) {
+        int const r = bound(i, j);
+        if (r < 0 || slices_.symbol_of(r) >= 0 || !slices_.made_of_symbols(r)) continue;
+        std::int64_t ignored = 1;
+        for (int s = slices_.open_symbol(r, symbols_, ignored); s >= 0; s = slices_.open_symbol(r, symbols_, ignored)) symbols_[s] = step;
+      }
+    for (int i = 0; i < p_.loops.size(); ++i) {
+      std::int64_t const wanted = p_.loops[i].outer && passes_ > 3 ? 3 : passes_;
+      bool made = false;
+      if (trips(i) == unknown) continue; // a bound of its own is chosen later, or only the run knows it
+      for (int j = 0; j < 2 && !made; ++j) made = bound(i, j) >= 0 && slices_.symbol_of(bound(i, j)) < 0 && slices_.made_of_symbols(bound(i, j));
+      if (!made) continue;
+      for (int s = 0; s < p_.symbol_nodes.size() && trips(i) < wanted; ++s) {
+        if (symbols_[s] == unknown) continue;
+        std::int64_t const before = symbols_[s];
+        for (int tries = 0; tries < 40 && symbols_[s] < 1 << 20 && trips(i) < wanted; ++tries) symbols_[s] *= 2;
+        std::int64_t lo = symbols_[s] / 2, hi = symbols_[s]; // halving: the fewest steps that are enough
+        if (trips(i) < wanted) {
+          symbols_[s] = before;
+          continue;
+        }
+        while (hi - lo > step) {
+          symbols_[s] = (lo + hi) / 2 / step * step;
+          (trips(i) < wanted ? lo : hi) = symbols_[s];
+        }
+        symbols_[s] = hi;
+      }
+      if (trips(i) < wanted) unsolved_ = p_.loops[i].node;
+    }
+  }
+  constexpr std::int64_t trips(int loop) const {
+    int const n = p_.loops[loop].node;
+    std::int64_t const lo = slices_.value_of(g_.operand(n, 0), symbols_), hi = slices_.value_of(g_.operand(n, 1), symbols_), by = slices_.value_of(g_.operand(n, 2), symbols_);
+    if (lo == unknown || hi == unknown || by == unknown || by == 0) return unknown;
+    return by > 0 ? (hi - lo + by - 1) / by : (hi - lo + by + 1) / by;
+  }
   /// Nothing is left to choose: a constant, a symbol with a number, or something that only the run itself can tell.
   constexpr bool settled(affine const& f) const {
     if (f.root < 0) return true;
@@ -118,8 +200,8 @@ private:
   }
   constexpr std::int64_t value_of(affine const& f) const {
     if (f.root < 0) return f.offset;
-    int const s = slices_.symbol_of(f.root);
-    return s < 0 || symbols_[s] == unknown ? unknown : f.scale * symbols_[s] + f.offset;
+    std::int64_t const x = slices_.value_of(f.root, symbols_);
+    return x == unknown ? unknown : f.scale * x + f.offset;
   }
   /// Chooses f's symbol so that f is `target`, or just beyond it where its scale does not divide.
   constexpr void solve(affine const& f, std::int64_t target, bool upwards) {
@@ -210,6 +292,7 @@ private:
     case sim_op::symbol: r[x.a] = symbols_[x.b]; return step::next;
     case sim_op::loop: {
       r[x.a] = r[x.b] == unknown ? 0 : r[x.b];
+      if (r[x.c] == unknown) guess(x.node);
       if (!inside(x)) me_->pc = x.target - 1;
       return step::next;
     }
@@ -438,18 +521,22 @@ private:
         while (lane + 1 < lanes_ && clocks::get(readers, lane) <= clocks::get(clock_, lane)) ++lane;
         return shared_conflict(x, k, j, read_at_[j * lanes_ + lane], lane_agent_[lane], lane_kind_[lane] == lane_kind::stores);
       }
-      other.lost = me_->pc;
+      // Where a window over a part of the buffer is written, the rest of it stays lost.
+      if (other.lost < 0 || !may_read(j, me_->pc) || may_read(j, other.lost) || atom_bytes(k) >= atom_bytes(j)) other.lost = me_->pc;
     }
     out_->events += (peers_.first[k + 1] - peers_.first[k]) / 4;
     if (!reads)
       m.lost = -1;
-    else if (m.lost >= 0 && !pun(x, m))
+    else if (m.lost >= 0 && !may_read(k, m.lost))
       return overwritten(x, k);
     return step::next;
   }
-  constexpr bool pun(instruction const& x, atom const& m) const {
-    buffer_info const &f = g_.buffer(p_.boxes[x.a].buffer), &o = g_.buffer(p_.boxes[p_.code[m.lost].a].buffer);
-    return f.pun || ((f.role == buffer_role::window || o.role == buffer_role::window) && f.phase == o.phase);
+  /// Whether a read of atom k may see what instruction `write` wrote to its bytes through another buffer.
+  constexpr bool may_read(int k, int write) const { return g_.may_read(buffer_of_atom(p_, k), p_.boxes[p_.code[write].a].buffer); }
+  constexpr std::int64_t atom_bytes(int k) const {
+    int const b = buffer_of_atom(p_, k);
+    atom_grid const& a = p_.grids[b];
+    return slot_bytes(g_, g_.buffer(b)) / a.per_slot;
   }
   constexpr step shared_conflict(instruction const& x, int k, int j, int by, int agent, bool flying) {
     box const &b = p_.boxes[x.a], &o = p_.boxes[p_.code[by].a];
@@ -677,6 +764,8 @@ private:
   std::int64_t cost_ = 300 * g_.size();
   bool finished_ = false; ///< a run got to the end of the kernel
   int on_barrier_ = -1; ///< of the bulk load that is executed
+  int unsolved_ = -1;   ///< a loop whose bounds no choice of numbers satisfies
+  int guessed_ = -1, differing_ = -1; ///< a bound that the run did not know; a loop with another such bound
   std::uint64_t* readers_ = nullptr;
   int* read_at_ = nullptr; ///< of an atom and lane: the instruction that read last
   atom* atoms_ = nullptr;

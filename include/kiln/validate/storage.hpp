@@ -18,9 +18,10 @@ constexpr diagnostic check_tensor_views(graph_view const& g) {
   diagnostic d;
   for (int i = 0; i < g.size(); ++i) {
     op const o = g[i].code;
-    int const v = o == op::async_load || o == op::async_load_bulk ? 1 : 0; // the operand that is a view
-    int const from = g.operand(i, v);
-    if (from < 0 || g[from].kind != node_kind::view || g.buffer(g.buffer_of(from)).where != storage::tmem) continue;
+    int from = -1; // what the node reaches in tensor memory
+    for (std::int32_t v : g.operands(i))
+      if (from < 0 && v >= 0 && g[v].kind == node_kind::view && g.buffer(g.buffer_of(v)).where == storage::tmem) from = v;
+    if (from < 0) continue;
     bool refused = o != op::local_load && o != op::local_store && o != op::view_slice;
     std::int64_t rows = -1;
     if (o == op::view_slice) {

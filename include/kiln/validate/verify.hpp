@@ -173,6 +173,7 @@ private:
       if (b.alignment < 0 || (b.alignment & (b.alignment - 1)) != 0) return fail("a buffer's alignment is not a power of two");
       if (b.node < 0 || b.node >= g_.size() || g_[b.node].code != op::alloc) return fail("a buffer does not know its alloc node");
       if (!placed(b.place)) return fail("a buffer's place in its storage is out of range");
+      if (b.base >= count(g_.buffers) || (b.base >= 0 && g_.buffer(b.base).base >= 0)) return fail("the buffer that a window shows is out of range or a window itself");
     }
     for (param_info const& p : g_.params)
       if (p.node < 0 || p.node >= g_.size() || g_[p.node].code != op::param) return fail("a parameter does not know its node");
