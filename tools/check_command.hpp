@@ -1,5 +1,6 @@
 // `kiln check`: runs a kernel graph in the checker, with arguments that are made up where none are given.
 #pragma once
+#include "timeline.hpp"
 #include "tool.hpp"
 
 #include <kiln/interpreter/interpreter.hpp>
@@ -87,9 +88,18 @@ inline made_argument make_argument(param_info const& p, std::string const* text,
   return m;
 }
 
-inline int check_command(check_command_options const& o) {
+/// A kernel of a file with arguments for it, made up where none are given.
+struct made_launch {
+  graph kernel;
+  std::vector<made_argument> made;
+  std::vector<interpreter::host_argument> arguments;
+  dims grid;
+};
+inline made_launch make_launch(check_command_options const& o) {
   std::vector<graph> const all = read(o.input);
-  graph const& g = choose(all, o.kernel, o.input);
+  made_launch l;
+  l.kernel = choose(all, o.kernel, o.input);
+  graph const& g = l.kernel;
   check(g, o.input);
   auto const count = static_cast<std::size_t>(argument_count(graph_view(g).params));
   std::vector<std::string const*> given(count);
@@ -103,19 +113,41 @@ inline int check_command(check_command_options const& o) {
     given[k] = &texts[k];
   }
   std::mt19937_64 random(o.seed);
-  std::vector<made_argument> made;
-  std::vector<interpreter::host_argument> arguments;
-  for (std::size_t i = 0; i < count; ++i) made.push_back(make_argument(g.params[i], given[i], random));
-  for (made_argument const& m : made) arguments.push_back(m.argument);
-  dims const grid{o.grid[0], o.grid.size() > 1 ? o.grid[1] : 1, o.grid.size() > 2 ? o.grid[2] : 1};
+  for (std::size_t i = 0; i < count; ++i) l.made.push_back(make_argument(g.params[i], given[i], random));
+  for (made_argument const& m : l.made) l.arguments.push_back(m.argument);
+  l.grid = {o.grid[0], o.grid.size() > 1 ? o.grid[1] : 1, o.grid.size() > 2 ? o.grid[2] : 1};
+  return l;
+}
+
+inline int check_command(check_command_options const& o) {
+  made_launch const l = make_launch(o);
+  graph const& g = l.kernel;
+  dims const grid = l.grid;
   interpreter::run_options options{.order = interpreter::order::seeded, .seed = o.seed, .seeds = o.seeds, .resident_ctas = o.resident};
   options.print = [](std::string_view line) { std::printf("%.*s\n", static_cast<int>(line.size()), line.data()); };
   auto const start = std::chrono::steady_clock::now();
-  interpreter::report const r = interpreter::run_all_policies(g, grid, arguments, options);
+  interpreter::report const r = interpreter::run_all_policies(g, grid, l.arguments, options);
   double const seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   std::fputs(r.text().c_str(), stdout);
   std::printf("%s: %d run%s of %lld CTAs, %.2f s: %zu fault%s\n", quote_text(g.name).c_str(), r.runs, r.runs == 1 ? "" : "s",
               static_cast<long long>(grid.x * grid.y * grid.z), seconds, r.diagnostics.size(), r.diagnostics.size() == 1 ? "" : "s");
+  return r.clean() ? 0 : 1;
+}
+
+struct timeline_command_options {
+  check_command_options run;
+  std::string output, policy = "random";
+};
+
+inline int timeline_command(timeline_command_options const& o) {
+  made_launch const l = make_launch(o.run);
+  timeline t(l.kernel);
+  interpreter::run_options options{.order = interpreter::order::seeded, .seed = o.run.seed, .resident_ctas = o.run.resident};
+  options.policy = o.policy == "early" ? interpreter::completion::early : o.policy == "late" ? interpreter::completion::late : interpreter::completion::random;
+  options.trace = [&](interpreter::trace_event const& e) { t.add(e); };
+  interpreter::report const r = interpreter::run(l.kernel, l.grid, l.arguments, options);
+  write(o.output, t.json());
+  std::fputs(r.text().c_str(), stderr);
   return r.clean() ? 0 : 1;
 }
 

@@ -2,6 +2,8 @@
 #include "bundle.hpp"
 #include "check_command.hpp"
 #include "facts.hpp"
+#include "memory_map.hpp"
+#include "timeline.hpp"
 #include "tool.hpp"
 
 #include <kiln/graph/draw.hpp>
@@ -94,6 +96,14 @@ int graph_command(graph_options const& o) {
   }
   graph const& g = tool::choose(all, o.kernel, o.input);
   tool::write(o.output, o.svg ? to_svg(g) : o.dot ? to_dot(g) : print(g));
+  return 0;
+}
+
+int memory_map_command(graph_options const& o) {
+  std::vector<graph> const all = tool::read(o.input);
+  graph const& g = tool::choose(all, o.kernel, o.input);
+  tool::check(g, o.input);
+  tool::write(o.output, tool::memory_map(g));
   return 0;
 }
 
@@ -202,6 +212,24 @@ int main(int argc, char** argv) {
   check->add_option("-s,--seeds", k.seeds, "schedules to try under each policy of asynchronous copies")->check(CLI::Range(1, 1 << 24));
   check->add_option("--seed", k.seed, "the first; with --seeds 1 it shows a reported fault again");
   check->add_option("--resident", k.resident, "CTAs that run at the same time")->check(CLI::Range(1, 4096));
+
+  graph_options m;
+  CLI::App* map = command(app, "memory-map", "draws a kernel's local memory: which buffer has which bytes, and when it is used", [&] { return memory_map_command(m); });
+  map->add_option("input", m.input, "a .kg file, a lesson's name, or - for standard input")->required();
+  map->add_option("-k,--kernel", m.kernel, "which kernel of the file");
+  map->add_option("-o,--output", m.output, "a file; standard output otherwise");
+  map->add_flag("--svg", m.svg, "as SVG, which is the only form");
+
+  tool::timeline_command_options t;
+  CLI::App* line = command(app, "timeline", "runs a kernel in the checker and writes what its tasks, waits and copies do, as a trace for ui.perfetto.dev", [&] { return tool::timeline_command(t); });
+  line->add_option("input", t.run.input, "a .kg file, a lesson's name, or - for standard input")->required();
+  line->add_option("-k,--kernel", t.run.kernel, "which kernel of the file");
+  line->add_option("-o,--output", t.output, "a file; standard output otherwise");
+  line->add_option("-g,--grid", t.run.grid, "CTAs along x, y, z")->expected(1, 3)->check(CLI::Range(0, 1 << 20));
+  line->add_option("-a,--arg", t.run.arguments, tool::check_arguments_help);
+  line->add_option("--seed", t.run.seed, "of the schedule");
+  line->add_option("--policy", t.policy, "when copies land: early, late or random")->check(CLI::IsMember({"early", "late", "random"}))->capture_default_str();
+  line->add_option("--resident", t.run.resident, "CTAs that run at the same time")->check(CLI::Range(1, 4096));
 
   try {
     app.parse(argc, argv);

@@ -427,6 +427,7 @@ void body<op::async_load>::run(agent& a, int i) {
       c.what[e] = part::poison;
     }
   }
+  c.traced = a.trace_copy(i, a.graph.operand(i, 1), "copy into");
   data& d = a.out(i);
   d.bits.assign(1, static_cast<u64>(a.copies.issue(std::move(c), a.run.clocks.copies(a.id))));
   d.origin = i;

@@ -59,6 +59,7 @@ void local_memory::deliver(async_copy& c) {
       std::memcpy(to, &c.source[i], width);
   }
   c.delivered = true;
+  if (c.traced && landed) landed(c.traced);
   c.offsets = {}; // long kernels issue many copies
   c.what = {};
   c.source = {};
@@ -68,6 +69,7 @@ void local_memory::deliver(bulk_store& s) {
   if (s.delivered) return;
   if (s.to) std::memcpy(s.to, bytes.data() + s.offset, static_cast<std::size_t>(s.bytes));
   s.delivered = true;
+  if (s.traced && landed) landed(s.traced);
 }
 
 // -- copy_engine -----------------------------------------------------------------------------------------------------------

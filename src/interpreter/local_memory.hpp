@@ -9,6 +9,7 @@
 
 #include "src/interpreter/clocks.hpp"
 
+#include <functional>
 #include <random>
 #include <vector>
 
@@ -49,6 +50,7 @@ struct async_copy {
   int buffer = -1;
   int element_bytes = 0;
   bool delivered = false; ///< the bytes are there
+  u64 traced = 0;         ///< its number in traces
   std::vector<i32> offsets;
   std::vector<part> what;
   std::vector<u64> source; ///< address, or the bits of `other`
@@ -64,6 +66,7 @@ struct async_group {
 struct bulk_store {
   int node = -1;
   bool delivered = false;
+  u64 traced = 0;
   i32 offset = 0;
   i64 bytes = 0;
   void* to = nullptr; ///< null: outside its argument, and not made
@@ -81,6 +84,7 @@ public:
   std::vector<unsigned char> bytes;
   std::vector<byte_shadow> shadow; ///< empty when nothing is checked
   std::vector<byte_read> reads;    ///< `readers` a byte
+  std::function<void(u64)> landed; ///< told of copies that traces know
 
   u64 read(i32 offset, int width) const;
   void write(i32 offset, int width, u64 bits);

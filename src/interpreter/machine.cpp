@@ -158,7 +158,12 @@ agent::agent(cta& c, int number)
 }
 
 void agent::run_kernel() {
+  if (tracing()) {
+    block.local.landed = [this](u64 copy) { trace(trace_event::kind::copy_lands, -1, {}, copy); };
+    trace(trace_event::kind::agent_begins, -1, block.name_of(id));
+  }
   execute(0, graph.size());
+  if (tracing()) trace(trace_event::kind::agent_ends, -1, {});
   check_exit(*this);
 }
 
@@ -169,7 +174,53 @@ void agent::execute(int from, int to) {
       throw stop_run{};
     }
     next = i + 1;
+    ++run.time;
+    if (tracing())
+      if (std::string name = trace_text(i); !name.empty()) {
+        trace(trace_event::kind::begins, i, std::move(name));
+        bodies[static_cast<int>(graph[i].code)](*this, i);
+        trace(trace_event::kind::ends, i, {});
+        continue;
+      }
     bodies[static_cast<int>(graph[i].code)](*this, i);
+  }
+}
+
+std::string agent::view_text(int v) const {
+  if (graph[v].kind == node_kind::barrier) return block.barrier_name(static_cast<int>(contents[static_cast<std::size_t>(v)].bits[0]));
+  while (!(graph[v].code == op::view_index && graph[graph.operand(v, 0)].code == op::alloc)) v = graph.operand(v, 0);
+  int const b = graph.buffer_of(v);
+  buffer_info const& f = graph.buffer(b);
+  std::string name = f.name < 0 ? "the buffer of line " + std::to_string(graph[f.node].line) : graph.string(f.name);
+  if (f.slots > 1) name += "[" + std::to_string(int_of(in(v, 1).at(0))) + "]";
+  return name;
+}
+
+std::string agent::trace_text(int i) const {
+  auto of = [&](char const* word, int j) { return word + (" " + view_text(graph.operand(i, j))); };
+  switch (graph[i].code) {
+  case op::local_load: case op::local_gather: return of("read", 0);
+  case op::local_store: case op::local_scatter: return of("write", 0);
+  case op::dot: {
+    std::string s;
+    for (int j = 0; j < 2; ++j)
+      if (graph[graph.operand(i, j)].kind == node_kind::view) s += (s.empty() ? "dot of " : ", ") + view_text(graph.operand(i, j));
+    return s.empty() ? "dot" : s;
+  }
+  case op::async_load: return of("start copy into", 1);
+  case op::async_load_bulk: return of("start copy into", 1);
+  case op::async_store_bulk: return of("start copy from", 1);
+  case op::async_commit: return "commit";
+  case op::async_wait: return "wait for copies (" + std::to_string(graph.attribute(i, 0)) + " pending)";
+  case op::async_store_wait: return "wait for stores (" + std::to_string(graph.attribute(i, 0)) + " pending)";
+  case op::barrier_wait: return of("wait", 0);
+  case op::barrier_arrive: return of("arrive", 0);
+  case op::barrier_expect_bytes: return of("expect bytes", 0);
+  case op::async_arrive: return of("copies arrive", 0);
+  case op::named_barrier_wait: return "wait barrier " + std::to_string(graph.attribute(i, 0));
+  case op::named_barrier_arrive: return "arrive barrier " + std::to_string(graph.attribute(i, 0));
+  case op::fence: case op::sync: case op::agent_sync: return std::string(name_of(graph[i].code));
+  default: return {};
   }
 }
 

@@ -36,6 +36,8 @@ public:
   std::mt19937_64 random;
   report result;
   i64 steps = 0;
+  i64 time = 0;         ///< of traces
+  u64 traced_copies = 0;
   arena_layout arena;
   lanes clocks;
 
@@ -131,6 +133,22 @@ public:
     if (own) own->yield();
     else if (run.options.resident_ctas > 1) block.thread.yield();
   }
+
+  // -- traces ------------------------------------------------------------------------------------------------------------
+  bool tracing() const { return static_cast<bool>(run.options.trace); }
+  void trace(trace_event::kind what, int node, std::string text, u64 copy = 0) {
+    run.options.trace({what, ++run.time, block.id, id, node, copy, std::move(text)});
+  }
+  /// A number for a copy that starts now, in traces; 0 without.
+  u64 trace_copy(int node, int view, char const* what) {
+    if (!tracing()) return 0;
+    trace(trace_event::kind::copy_starts, node, std::string(what) + " " + view_text(view), ++run.traced_copies);
+    return run.traced_copies;
+  }
+  /// "a[2]" of a view, "full[1]" of a barrier.
+  std::string view_text(int view) const;
+  /// What an operation is called in a trace; empty: it is not shown.
+  std::string trace_text(int node) const;
 
   bool news(int node, char const* rule) { return run.knows(node, rule) ? (run.add_fault(node, rule, {}, block.id), false) : true; }
   /// Reports a fault: `fault(node, "R-BD10", "what ", x, " is wrong")`.

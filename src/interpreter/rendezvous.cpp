@@ -264,6 +264,7 @@ void body<op::async_load_bulk>::run(agent& a, int i) {
     e.copy.what.push_back(from.allowed(k) ? part::copy : part::poison);
     e.copy.source.push_back(from.address(k));
   }
+  e.copy.traced = a.trace_copy(i, a.graph.operand(i, 1), "copy into");
   a.block.local.begin(e.copy, a.run.clocks.barrier(slot), a.block.meeting.barriers[static_cast<std::size_t>(slot)].phase + 1);
   a.block.meeting.issue(a, std::move(e));
 }
@@ -279,6 +280,7 @@ void body<op::async_store_bulk>::run(agent& a, int i) {
   }
   bulk_store s;
   s.node = i;
+  s.traced = a.trace_copy(i, a.graph.operand(i, 1), "copy from");
   s.offset = view.offsets[0];
   s.bytes = static_cast<i64>(to.size()) * source.width();
   if (allowed) s.to = reinterpret_cast<void*>(static_cast<std::uintptr_t>(to.address(0)));

@@ -104,7 +104,11 @@ void cta::run_tasks(int begin) {
       agents[static_cast<std::size_t>(last)] = &a;
       all.push_back({std::move(who), nullptr, g.attribute(t, 0) == 0});
       auto const stop = static_cast<int>(g.attribute(t, 5));
-      all.back().thread = std::make_unique<fiber>([&a, t, stop] { a.execute(t + 1, stop); });
+      all.back().thread = std::make_unique<fiber>([&a, t, stop] {
+        if (a.tracing()) a.trace(trace_event::kind::agent_begins, t, a.block.name_of(a.id));
+        a.execute(t + 1, stop);
+        if (a.tracing()) a.trace(trace_event::kind::agent_ends, t, {});
+      });
       a.own = all.back().thread.get();
     }
   ++self.now[0];

@@ -94,6 +94,25 @@ inline host_argument array(void const* data, std::initializer_list<i64> extents,
   return a;
 }
 
+/// Something that an agent (the kernel, or a replica of a task) or a copy does, for `run_options::trace`.
+struct trace_event {
+  enum class kind : std::uint8_t {
+    agent_begins, ///< text: its name
+    agent_ends,
+    begins, ///< an operation on local memory or at a barrier; text: "wait full[1]"
+    ends,
+    copy_starts, ///< an asynchronous copy, issued by the agent; text: "copy into a[2]"
+    copy_lands,
+  };
+  kind what{};
+  i64 time = 0; ///< operations so far, of all agents together; never goes back
+  dims cta{0, 0, 0};
+  int agent = 0; ///< 0: the kernel's own
+  int node = -1;
+  u64 copy = 0; ///< which one
+  std::string text;
+};
+
 struct run_options {
   interpreter::precision precision = interpreter::precision::typed;
   completion policy = completion::late;
@@ -114,6 +133,8 @@ struct run_options {
   bool typed_loops = true;
   /// Receives each line that device_print makes; nothing: they are dropped.
   std::function<void(std::string_view)> print{};
+  /// Receives what agents and copies do, in order, from the thread that runs; nothing: it is not recorded.
+  std::function<void(trace_event const&)> trace{};
 };
 
 /// One thing that went wrong, at one statement. Repetitions are counted, not listed.

@@ -1,0 +1,264 @@
+// The memory map and the timeline: well-formed, complete, and true to the kernels that they show.
+#include "barrier_kernels.hpp"
+#include "interpret.hpp"
+#include "run_time_recording.hpp"
+#include "tools/memory_map.hpp"
+#include "tools/timeline.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace kiln;
+using namespace kiln_test;
+namespace ip = kiln::interpreter;
+
+template <class Record>
+graph recorded(Record record) {
+  run_time_recording t;
+  auto x = t.pointer<f32 const>();
+  auto y = t.pointer<f32>();
+  auto n = t.value<i32>();
+  record(t.k, x, y, n);
+  t.k.finish();
+  EXPECT_TRUE(t.r.error.ok()) << t.r.error.text;
+  return graph(t.graph());
+}
+
+/// Why a text is no well-formed XML of elements and texts; empty: it is.
+std::string fault_of_xml(std::string const& s) {
+  std::vector<std::string> open;
+  for (std::size_t i = 0; i < s.size();) {
+    if (s[i] == '&' && s.compare(i, 5, "&amp;") != 0 && s.compare(i, 4, "&lt;") != 0 && s.compare(i, 4, "&gt;") != 0 && s.compare(i, 6, "&quot;") != 0)
+      return "a bare & at " + s.substr(i, 20);
+    if (s[i] != '<') {
+      ++i;
+      continue;
+    }
+    std::size_t const end = s.find('>', i);
+    if (end == s.npos) return "an open tag at the end";
+    std::string tag = s.substr(i + 1, end - i - 1);
+    i = end + 1;
+    if (tag[0] == '/') {
+      if (open.empty() || open.back() != tag.substr(1)) return "</" + tag.substr(1) + "> closes nothing";
+      open.pop_back();
+      continue;
+    }
+    std::size_t quotes = 0;
+    for (char c : tag) quotes += c == '"';
+    if (quotes % 2 != 0) return "unbalanced quotes in " + tag;
+    if (tag.back() != '/') open.push_back(tag.substr(0, tag.find(' ')));
+  }
+  return open.empty() ? "" : "<" + open.back() + "> is not closed";
+}
+bool has(std::string const& text, std::string const& part) { return text.find(part) != text.npos; }
+
+TEST(MemoryMap, EveryKernelIsDrawn) {
+  int drawn = 0;
+  auto look = [&](graph const& g, char const* name) {
+    std::string const svg = tool::memory_map(g);
+    EXPECT_EQ(fault_of_xml(svg), "") << name;
+    EXPECT_TRUE(svg.starts_with("<svg ")) << name;
+    auto names = [&](std::string const& part) { EXPECT_TRUE(has(svg, part)) << name << " lacks " << part; };
+    graph_view const v = g;
+    for (buffer_info const& b : v.buffers)
+      if (b.name >= 0) names(std::string(v.string(b.name)) + "</text>");
+    ++drawn;
+    if (v.buffers.empty() && !has(svg, " x ")) return; // nothing to draw but that
+    for (int i = 0; i < v.size(); ++i) switch (v[i].code) {
+      case op::alloc_barriers: names(std::string(v.string(static_cast<int>(v.attribute(i, 3)))) + " x " + std::to_string(v.attribute(i, 0))); break;
+      case op::barrier_wait: names(">wait "); break;
+      case op::barrier_arrive: names(">arrive "); break;
+      case op::task_begin: names(">task " + std::string(v.string(static_cast<int>(v.attribute(i, 4))))); break;
+      default: break;
+      }
+  };
+#define KILN_DRAW(name) look(recorded([](auto&... a) { suspicious::name(a...); }), #name);
+  KILN_SUSPICIOUS(KILN_DRAW)
+#undef KILN_DRAW
+#define KILN_DRAW(name) look(recorded([](auto&... a) { meeting::name(a...); }), #name);
+  KILN_MEETING(KILN_DRAW)
+  EXPECT_EQ(drawn, 30);
+}
+
+// qk takes turns with p and l, which are in use together: they need more than qk (growth), and the author gave more (slack).
+TEST(MemoryMap, GrowthSlackAndLives) {
+  graph const g = recorded([](context& k, ptr<const f32> x, ptr<f32> y, kiln::val<i32>) {
+    auto sp = k.storage_alias_spec({.buffer_size_bytes = 8192, .name = "scratch"});
+    auto qk = k.local_alloc<f32, 512>(2, {.reuse = &sp, .name = "qk"});
+    auto p = k.local_alloc<f32, 256>(2, {.reuse = &sp, .name = "p"});
+    auto l = k.local_alloc<f32, 320>(2, {.reuse = &sp, .name = "l<1>"});
+    sp.set_buffer_overlap(shared_group(qk, distinct_group(p, l)));
+    auto at = k.arange<512>();
+    k.local_store(qk[1], load(x + at));
+    auto v = k.local_load(qk[1]);
+    k.local_store(p[1], load(x + k.arange<256>()));
+    k.local_store(l[1], load(x + k.arange<320>()));
+    store(y + at, v);
+    store(y + k.arange<256>(), k.local_load(p[1]));
+    store(y + k.arange<320>(), k.local_load(l[1]));
+  });
+  std::string const svg = tool::memory_map(g);
+  EXPECT_EQ(fault_of_xml(svg), "");
+  EXPECT_TRUE(has(svg, ">slack 3,584 B</text>")) << svg;
+  EXPECT_TRUE(has(svg, ">growth 256</text>"));
+  EXPECT_TRUE(has(svg, ">scratch: 8,192 B shared</text>"));
+  EXPECT_TRUE(has(svg, ">l&lt;1&gt;</text>"));
+  EXPECT_TRUE(has(svg, ">write qk[1]")); // one slot, known
+  std::size_t growths = 0;
+  for (std::size_t at = svg.find(">growth "); at != svg.npos; at = svg.find(">growth ", at + 1)) ++growths;
+  EXPECT_EQ(growths, 2u); // of both slots of qk, and of nothing else
+}
+
+TEST(MemoryMap, AKernelWithoutLocalMemory) {
+  graph const g = recorded([](context& k, ptr<const f32> x, ptr<f32> y, kiln::val<i32>) { store(y + k.arange<32>(), load(x + k.arange<32>())); });
+  std::string const svg = tool::memory_map(g);
+  EXPECT_EQ(fault_of_xml(svg), "");
+  EXPECT_TRUE(has(svg, "has no local memory"));
+}
+
+/// The members of one line of a trace that are plain: `"name":"x"` or `"ts":5`.
+std::map<std::string, std::string> members(std::string const& line) {
+  std::map<std::string, std::string> m;
+  for (std::size_t i = 0; i < line.size();) {
+    if (line[i] != '"') {
+      ++i;
+      continue;
+    }
+    auto text = [&] {
+      std::string s;
+      for (++i; line[i] != '"'; ++i) {
+        if (line[i] == '\\') ++i;
+        s += line[i];
+      }
+      ++i;
+      return s;
+    };
+    std::string const key = text();
+    if (line[i] != ':') return {{"fault", key}};
+    ++i;
+    if (line[i] == '"') {
+      m.try_emplace(key, text());
+    } else if (line[i] == '{') {
+      ++i;
+    } else {
+      std::size_t const end = line.find_first_of(",}", i);
+      m.try_emplace(key, line.substr(i, end - i));
+      i = end;
+    }
+  }
+  return m;
+}
+
+struct trace_facts {
+  int spans = 0, waits = 0, copies = 0, threads = 0, unfinished = 0;
+  std::string fault;
+};
+/// Spans of a thread nest, time does not go back, every copy that starts lands.
+trace_facts facts_of(std::string const& json) {
+  trace_facts f;
+  int braces = 0;
+  bool in_text = false;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    if (in_text && json[i] == '\\') ++i;
+    else if (json[i] == '"') in_text = !in_text;
+    else if (!in_text) braces += (json[i] == '{' || json[i] == '[') - (json[i] == '}' || json[i] == ']');
+    if (braces < 0) f.fault = "a bracket closes nothing";
+  }
+  if (braces != 0 || in_text) f.fault = "brackets or quotes are not closed";
+  std::map<std::string, std::vector<std::string>> open;
+  std::map<std::string, std::string> flying;
+  long last = 0;
+  for (std::size_t at = json.find('\n') + 1; at < json.size();) {
+    std::size_t const end = json.find('\n', at);
+    std::string const line = json.substr(at, end - at);
+    at = end + 1;
+    if (line.empty() || line[0] != '{') break;
+    auto m = members(line);
+    if (m.contains("fault")) f.fault = "no member: " + line;
+    if (m["ph"] == "M") {
+      f.threads += m["name"] == "thread_name";
+      continue;
+    }
+    f.unfinished += has(line, "\"unfinished\":true");
+    if (long const ts = std::stol(m["ts"]); ts < last) f.fault = "time goes back: " + line;
+    else last = ts;
+    std::string const thread = m["pid"] + "/" + m["tid"];
+    if (m["ph"] == "B") {
+      open[thread].push_back(m["name"]);
+      ++f.spans;
+      f.waits += m["cat"] == "wait";
+    } else if (m["ph"] == "E") {
+      if (open[thread].empty() || open[thread].back() != m["name"]) f.fault = "this end has no beginning: " + line;
+      else open[thread].pop_back();
+    } else if (m["ph"] == "b") {
+      flying[m["id"]] = m["name"];
+      ++f.copies;
+    } else if (m["ph"] == "e") {
+      if (flying[m["id"]] != m["name"]) f.fault = "a copy lands that has not started: " + line;
+      flying.erase(m["id"]);
+    } else {
+      f.fault = "an unknown phase: " + line;
+    }
+  }
+  for (auto const& [thread, names] : open)
+    if (!names.empty()) f.fault = names.back() + " does not end";
+  if (!flying.empty()) f.fault = flying.begin()->second + " does not land";
+  return f;
+}
+std::string traced(graph const& g, ip::completion policy, u64 seed, int n = 5) {
+  std::vector<f32> x(1 << 14), y(1 << 12);
+  tool::timeline t(g);
+  ip::run_options o{.policy = policy, .seed = seed};
+  o.trace = [&](ip::trace_event const& e) { t.add(e); };
+  ip::run(g, {1}, {ip::pointer(x.data(), static_cast<i64>(x.size() * 4)), ip::pointer(y.data(), static_cast<i64>(y.size() * 4)), kiln_test::val(n)}, o);
+  return t.json();
+}
+
+TEST(Timeline, SpansNestAndCopiesLand) {
+  auto look = [&](graph const& g, char const* name) {
+    for (auto policy : all_policies) {
+      trace_facts const f = facts_of(traced(g, policy, 7));
+      EXPECT_EQ(f.fault, "") << name;
+      EXPECT_EQ(f.unfinished, 0) << name;
+      int agents = 1, copies = 0;
+      for (int i = 0; i < graph_view(g).size(); ++i) {
+        if (g.nodes[static_cast<std::size_t>(i)].code == op::task_begin) agents += static_cast<int>(graph_view(g).attribute(i, 2));
+        op const o = g.nodes[static_cast<std::size_t>(i)].code;
+        copies += o == op::async_load || o == op::async_load_bulk || o == op::async_store_bulk;
+      }
+      EXPECT_EQ(f.threads, agents) << name;
+      EXPECT_EQ(f.copies > 0, copies > 0) << name;
+      EXPECT_GT(f.spans, agents - 1) << name;
+    }
+  };
+#define KILN_TRACE(name) look(recorded([](auto&... a) { suspicious::name(a...); }), #name);
+  KILN_SUSPICIOUS(KILN_TRACE)
+#undef KILN_TRACE
+#define KILN_TRACE(name) look(recorded([](auto&... a) { meeting::name(a...); }), #name);
+  KILN_MEETING(KILN_TRACE)
+}
+
+TEST(Timeline, NamesWhatHappens) {
+  std::string const json = traced(recorded([](auto&... a) { suspicious::ring(a...); }), ip::completion::random, 3);
+  for (char const* part : {"\"task load\"", "\"task use\"", "\"wait full[0]\"", "\"arrive empty[2]\"", "\"read a[1]\"", "\"copy into a[2]\"", "\"expect bytes full[1]\"", "suspicious_kernels.hpp:"})
+    EXPECT_TRUE(has(json, part)) << part;
+  EXPECT_EQ(json, traced(recorded([](auto&... a) { suspicious::ring(a...); }), ip::completion::random, 3)); // the seed decides all
+  EXPECT_NE(json, traced(recorded([](auto&... a) { suspicious::ring(a...); }), ip::completion::random, 4));
+}
+
+TEST(Timeline, ADeadlockLeavesSpansThatAreCalledUnfinished) {
+  graph const g = recorded([](context& k, ptr<const f32>, ptr<f32>, kiln::val<i32>) {
+    auto never = k.alloc_barriers(1, {.name = "never"});
+    k.async_tasks(k.task_default({.name = "a"}, [&] { k.barrier_wait(never[0], 0); }), k.task({.num_warps = 1, .name = "b"}, [&] { k.barrier_wait(never[0], 0); }));
+  });
+  trace_facts const f = facts_of(traced(g, ip::completion::late, 1));
+  EXPECT_EQ(f.fault, "");
+  EXPECT_EQ(f.unfinished, 5); // two waits, two tasks, the kernel
+}
+
+} // namespace
