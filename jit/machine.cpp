@@ -95,8 +95,8 @@ void set_features(host_cpu& cpu, const std::string& triple, const std::string& w
   }
 }
 
-// 8.1 has additions of vectors to memory.
-int lowest_ptx_version(unsigned arch) { return arch >= 100 ? 86 : arch >= 90 ? 81 : 70; }
+// 7.1 has waits for the parity of a barrier, 8.1 additions of vectors to memory.
+int lowest_ptx_version(unsigned arch) { return arch >= 100 ? 86 : arch >= 90 ? 81 : 71; }
 
 } // namespace
 

@@ -24,6 +24,9 @@ using pending_set = std::set<pending>;
 struct state {
   pending_set reads, writes; ///< since the last barrier
   pending_set flying;        ///< copies not known to have landed
+  pending_set leaving;       ///< copies out of local memory that are not waited for
+  bool active = false;       ///< since the last barrier some thread did what a release must follow
+  bool fenced = false;       ///< since the last barrier threads made fences
   bool reachable = true;
   friend bool operator==(state const&, state const&) = default;
 };
@@ -37,6 +40,9 @@ void join(state& a, state const& b) {
   a.reads.insert(b.reads.begin(), b.reads.end());
   a.writes.insert(b.writes.begin(), b.writes.end());
   a.flying.insert(b.flying.begin(), b.flying.end());
+  a.leaving.insert(b.leaving.begin(), b.leaving.end());
+  a.active |= b.active;
+  a.fenced |= b.fenced;
 }
 
 class analysis {
@@ -89,19 +95,23 @@ private:
   bool clash(pending_set const& earlier, std::size_t now) {
     return std::any_of(earlier.begin(), earlier.end(), [&](pending const& p) { return clash(p, now); });
   }
-  static void clear(state& s) { s.reads.clear(), s.writes.clear(); }
+  static void clear(state& s) { s.reads.clear(), s.writes.clear(), s.active = s.fenced = false; }
+  void need(std::size_t i, state& s) {
+    changed_ = true;
+    if (insert_) before_[i] = true;
+    clear(s);
+  }
 
   void access(std::size_t i, state& s) {
     if (before_[i]) clear(s);
-    bool const reads = events_[i].what == kind::read;
-    if (clash(s.writes, i) || (!reads && clash(s.reads, i))) {
-      changed_ = true;
-      if (insert_) before_[i] = true;
-      clear(s);
-    }
+    kind const what = events_[i].what;
+    bool const reads = what == kind::read || what == kind::async_read;
+    if (clash(s.writes, i) || (!reads && clash(s.reads, i)) || (events_[i].bulk && s.fenced)) need(i, s);
     pending const p{static_cast<int>(i), 0};
-    if (events_[i].what == kind::async_write) s.flying.insert(p);
+    s.active = true;
+    if (what == kind::async_write) s.flying.insert(p);
     else (reads ? s.reads : s.writes).insert(p);
+    if (what == kind::async_read) s.leaving.insert(p);
   }
 
   /// What the next pass of a loop sees of the last one.
@@ -122,10 +132,26 @@ private:
       switch (events_[i].what) {
       case kind::read:
       case kind::write:
-      case kind::async_write: access(i, s); break;
+      case kind::async_write:
+      case kind::async_read: access(i, s); break;
       case kind::async_wait:
         s.writes.insert(s.flying.begin(), s.flying.end());
         if (events_[i].drains) s.flying.clear();
+        s.active = true;
+        break;
+      case kind::store_wait:
+        s.reads.insert(s.leaving.begin(), s.leaving.end());
+        if (events_[i].drains) s.leaving.clear();
+        s.active = true;
+        break;
+      case kind::other: s.active = true; break;
+      case kind::fence:
+        if (before_[i]) clear(s);
+        s.fenced = s.active = true;
+        break;
+      case kind::release:
+        if (before_[i]) clear(s);
+        if (s.active) need(i, s);
         break;
       case kind::barrier: clear(s); break;
       case kind::loop_exit: join(*exit, s); break;
@@ -142,6 +168,7 @@ private:
             body.reads = shifted(body.reads, events_[i]);
             body.writes = shifted(body.writes, events_[i]);
             body.flying = shifted(body.flying, events_[i]);
+            body.leaving = shifted(body.leaving, events_[i]);
             join(again, body);
           }
           if (again == head) break;
@@ -174,7 +201,7 @@ private:
   /// Behind its loop a ring symbol means nothing any more: when the loop is entered again it starts anew.
   state forgotten(state s, int symbol) const {
     if (symbol < 0) return s;
-    for (pending_set* set : {&s.reads, &s.writes, &s.flying}) {
+    for (pending_set* set : {&s.reads, &s.writes, &s.flying, &s.leaving}) {
       pending_set r;
       for (pending p : *set) {
         if (events_[static_cast<std::size_t>(p.event)].slot.symbol == symbol) p.shift = -1;

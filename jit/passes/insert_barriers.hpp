@@ -31,7 +31,12 @@ struct local_event {
     read,
     write,
     async_write, ///< starts a copy: the bytes change at some time before the wait that covers it
+    async_read,  ///< starts a copy out of local memory by one thread: the bytes are read before the wait for stores
     async_wait,  ///< copies that were started have landed for the threads that started them
+    store_wait,  ///< the copies out of local memory have been read, for the thread that started them
+    other,       ///< an access elsewhere, or a wait, that some thread may not have made yet
+    fence,       ///< each thread's own writes become visible to bulk copies
+    release,     ///< one thread tells others what all have done
     barrier,     ///< one the author wrote
     loop_begin,  ///< `symbol`, `step`: how the ring symbol of this loop moves in one pass
     loop_exit,   ///< control may leave the innermost loop here
@@ -46,6 +51,7 @@ struct local_event {
   int symbol = -1;
   int step = 0;
   bool drains = false; ///< of a wait: no copy is left flying
+  bool bulk = false;   ///< of a copy: one thread starts it, for which all must have made their fences
 };
 
 /// For every event, whether a barrier is to be inserted right before it.

@@ -87,7 +87,7 @@ TEST(engine_device, nvptx_gives_ptx_of_the_lowest_version) {
   // sm_90 has additions of vectors to memory, which need 8.1.
   engine e;
   for (const auto& [t, version] :
-       {std::pair{targets::sm_80, "7.0"}, {targets::sm_90a, "8.1"}, {targets::sm_100a, "8.6"}}) {
+       {std::pair{targets::sm_80, "7.1"}, {targets::sm_90a, "8.1"}, {targets::sm_100a, "8.6"}}) {
     const compiled c = e.compile(device_request(t));
     EXPECT_EQ(c.kind(), image_kind::ptx);
     EXPECT_EQ(c.address(), nullptr);

@@ -1,6 +1,6 @@
 // Tasks as compiled code on the host: the same numbers as the interpreter, any number of CTAs, deadlocks end the launch.
+#include "barrier_kernels.hpp"
 #include "interpret.hpp"
-#include "suspicious_kernels.hpp"
 
 #include <kiln/kiln.hpp>
 
@@ -38,6 +38,12 @@ void agrees(Kernel const& k, char const* name) {
   inline constexpr auto name##_kernel = kernel<#name>([](context& k, ptr<const f32> x, ptr<f32> y, kiln::val<i32> n) { suspicious::name(k, x, y, n); }); \
   TEST(HostTasks, name) { agrees(name##_kernel, #name); }
 KILN_SUSPICIOUS(KILN_AGREES)
+#undef KILN_AGREES
+#define KILN_AGREES(name)                                                                                              \
+  inline constexpr auto name##_meeting = kernel<#name>([](context& k, ptr<const f32> x, ptr<f32> y, kiln::val<i32> n) { meeting::name(k, x, y, n); }); \
+  static_assert(name##_meeting.ok && name##_meeting.verified);                                                         \
+  TEST(HostMeeting, name) { agrees(name##_meeting, #name); }
+KILN_MEETING(KILN_AGREES)
 
 constexpr int tile_rows = 64, depth = 32, stages = 4;
 /// A producer and two consumers, each with half of the rows.

@@ -175,4 +175,33 @@ TEST(insert_barriers, is_minimal_on_straight_code) {
   }
 }
 
+// One thread tells others what all have done: all must have done it.
+TEST(insert_barriers, releases_follow_what_they_release) {
+  EXPECT_EQ(barriers({mark(kind::release)}), list{});
+  EXPECT_EQ(barriers({write(0, 64), mark(kind::release)}), list({1}));
+  EXPECT_EQ(barriers({read(0, 64), mark(kind::release)}), list({1}));
+  EXPECT_EQ(barriers({mark(kind::other), mark(kind::release), mark(kind::release)}), list({1}));
+  EXPECT_EQ(barriers({write(0, 64), mark(kind::barrier), mark(kind::release)}), list{});
+  EXPECT_EQ(barriers({wait(true), mark(kind::release)}), list({1}));
+  // Around a loop: what the pass before did.
+  EXPECT_EQ(barriers({loop(), mark(kind::loop_exit), mark(kind::release), read(0, 4), mark(kind::loop_end)}), list({2}));
+  EXPECT_EQ(barriers({mark(kind::branch_begin), read(0, 4), mark(kind::branch_end), mark(kind::release)}), list({3}));
+}
+
+// Copies that one thread starts: fences of all before it; and the source of a copy out is free when all know that it was read.
+TEST(insert_barriers, copies_that_one_thread_starts) {
+  auto bulk = [](kind k, std::uint32_t begin, std::uint32_t end) {
+    local_event e = access(k, begin, end);
+    e.bulk = true;
+    return e;
+  };
+  EXPECT_EQ(barriers({write(0, 64), mark(kind::fence), bulk(kind::async_read, 0, 64)}), list({2}));
+  EXPECT_EQ(barriers({write(0, 64), mark(kind::barrier), mark(kind::fence), bulk(kind::async_read, 0, 64)}), list({3}));
+  EXPECT_EQ(barriers({mark(kind::fence), mark(kind::barrier), bulk(kind::async_read, 0, 64)}), list{});
+  EXPECT_EQ(barriers({bulk(kind::async_read, 0, 64), mark(kind::barrier), mark(kind::store_wait), write(0, 64)}), list({3}));
+  EXPECT_EQ(barriers({bulk(kind::async_read, 0, 64), mark(kind::store_wait), read(0, 64)}), list{});
+  EXPECT_EQ(barriers({read(0, 64), bulk(kind::async_write, 0, 64)}), list({1}));
+  EXPECT_EQ(barriers({bulk(kind::async_write, 0, 64), read(0, 64)}), list{}); // a barrier in memory stands between
+}
+
 } // namespace

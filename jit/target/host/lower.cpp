@@ -275,6 +275,10 @@ void writer::emit_structure(int n) {
   const node& d = g[n];
   auto block = [&](char const* name) { return llvm::BasicBlock::Create(c, name, function_); };
   switch (d.code) {
+  case op::fence:
+    fence_streams();
+    b.CreateFence(llvm::AtomicOrdering::SequentiallyConsistent);
+    break;
   case op::for_begin: {
     Value *low = scalar_value(g.operand(n, 0)), *high = scalar_value(g.operand(n, 1)),
           *step = scalar_value(g.operand(n, 2));
@@ -492,7 +496,7 @@ host_code lower_host(graph_view g, specialisation const& facts, host_cpu const& 
       throw compile_error(std::string(out.symbol), "host", "lowering",
                           std::string(g.file(i)) + ":" + std::to_string(g[i].line) + ": kiln[R-TG01] " +
                               std::string(name_of(g[i].code)) +
-                              ": tasks, memory barriers and bulk copies are not compiled for the host yet; kiln::check runs them");
+                              ": one thread runs a CTA here, and this was left by the pass that makes one program of the tasks; compile through kiln::jit::emit or a launch");
   if (const dot_match m = match_dot_loop(g)) {
     const dot_rest r = without_dot_loop(g, m.found);
     return writer(r.rest, facts, cpu, out).run_after(g, m.found, r.buffer);

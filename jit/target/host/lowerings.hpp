@@ -31,6 +31,7 @@ constexpr part part_of(op o) {
   case op::param: return part::argument;
   case op::for_begin:
   case op::for_end:
+  case op::fence:
   case op::if_begin:
   case op::if_else:
   case op::if_end:
@@ -132,7 +133,6 @@ constexpr part part_of(op o) {
   case op::named_barrier_wait:
   case op::named_barrier_arrive:
   case op::agent_sync:
-  case op::fence:
   case op::async_arrive:
   case op::async_load_bulk:
   case op::async_store_bulk:

@@ -578,6 +578,10 @@ private:
         continue;
       }
       switch (x.code) {
+      case op::fence: // nothing moves across it
+        flush();
+        result_.steps.push_back({step::structure, i});
+        continue;
       case op::region:
       case op::alloc:
       case op::view_index:

@@ -209,6 +209,68 @@ public:
     else b.CreateIntrinsic(b.getVoidTy(), nvvm_cp_async_wait_group, {b.getInt32(static_cast<unsigned>(pending))});
   }
 
+  // What follows is written as PTX that clobbers memory: the intrinsics promise to touch their operand's bytes alone, so that
+  // LLVM would move ordinary accesses across an arrival or a wait.
+  bool has_memory_barriers() const override { return target.arch >= 80; }
+  void warp_barrier() override { ptx("bar.warp.sync -1;", "", {}, true); }
+  void barrier_init(Value* at, int count) override {
+    ptx("mbarrier.init.shared.b64 [$0], $1;", "r,r", {address(at), b.getInt32(static_cast<unsigned>(count))});
+  }
+  void barriers_made() override {
+    if (target.arch < 90) return;
+    ptx("fence.mbarrier_init.release.cluster;", "", {});
+    ptx("fence.proxy.async.shared::cta;", "", {});
+  }
+  void barrier_arrive(Value* at, int count) override {
+    if (count == 1) {
+      ptx("{\n\t.reg .b64 state;\n\tmbarrier.arrive.shared.b64 state, [$0];\n\t}", "r", {address(at)});
+    } else if (target.arch >= 90) {
+      ptx("{\n\t.reg .b64 state;\n\tmbarrier.arrive.shared.b64 state, [$0], $1;\n\t}", "r,r", {address(at), b.getInt32(static_cast<unsigned>(count))});
+    } else { // all but one cannot complete the phase
+      ptx("{\n\t.reg .b64 state;\n\tmbarrier.arrive.noComplete.shared.b64 state, [$0], $1;\n\tmbarrier.arrive.shared.b64 state, [$0];\n\t}", "r,r",
+          {address(at), b.getInt32(static_cast<unsigned>(count - 1))});
+    }
+  }
+  void barrier_expect(Value* at, std::int64_t bytes) override {
+    ptx("{\n\t.reg .b64 state;\n\tmbarrier.arrive.expect_tx.shared.b64 state, [$0], $1;\n\t}", "r,r", {address(at), b.getInt32(static_cast<unsigned>(bytes))});
+  }
+  void barrier_wait(Value* at, Value* parity) override {
+    // try_wait sleeps in hardware for a while; test_wait does not.
+    bool const sleeps = target.arch >= 90;
+    ptx(std::string("{\n\t.reg .pred done;\n\tagain:\n\t") + (sleeps ? "mbarrier.try_wait" : "mbarrier.test_wait") +
+            ".parity.shared.b64 done, [$0], $1;\n\t@done bra ready;\n\t" + (sleeps ? "" : "nanosleep.u32 20;\n\t") + "bra again;\n\tready:\n\t}",
+        "r,r", {address(at), parity});
+  }
+  void copies_arrive(Value* at, bool stores) override {
+    if (stores) ptx("fence.acq_rel.cta;", "", {});
+    ptx("cp.async.mbarrier.arrive.noinc.shared.b64 [$0];", "r", {address(at)});
+  }
+  void named_barrier(Value* id, int threads, bool wait) override {
+    std::string const what = wait ? "bar.sync " : "bar.arrive ", count = ", " + std::to_string(threads) + ";";
+    // In a register the assembler cannot tell which, and takes all sixteen.
+    if (auto* c = llvm::dyn_cast<llvm::ConstantInt>(id)) ptx(what + std::to_string(c->getZExtValue()) + count, "", {}, true);
+    else ptx(what + "$0" + count, "r", {id}, true);
+  }
+  void fence_async_shared() override {
+    if (target.arch >= 90) ptx("fence.proxy.async.shared::cta;", "", {});
+  }
+  bool has_bulk_copies() const override { return target.arch >= 90; }
+  void bulk_load(Value* shared, Value* global, std::int64_t bytes, Value* barrier, kiln::evict e) override {
+    std::string const copy = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes";
+    std::vector<Value*> const all{address(shared), global, b.getInt32(static_cast<unsigned>(bytes)), address(barrier)};
+    if (e == kiln::evict::none) return ptx(copy + " [$0], [$1], $2, [$3];", "r,l,r,r", all);
+    ptx(std::string("{\n\t.reg .b64 policy;\n\tcreatepolicy.fractional.L2::evict_") + (e == kiln::evict::first ? "first" : "last") +
+            ".b64 policy, 1.0;\n\t" + copy + ".L2::cache_hint [$0], [$1], $2, [$3], policy;\n\t}",
+        "r,l,r,r", all);
+  }
+  void bulk_store(Value* global, Value* shared, std::int64_t bytes) override {
+    ptx("cp.async.bulk.global.shared::cta.bulk_group [$0], [$1], $2;", "l,r,r", {global, address(shared), b.getInt32(static_cast<unsigned>(bytes))});
+    ptx("cp.async.bulk.commit_group;", "", {});
+  }
+  void bulk_wait(int pending, bool read) override {
+    ptx("cp.async.bulk.wait_group" + std::string(read ? ".read " : " ") + std::to_string(pending) + ";", "", {});
+  }
+
   llvm::StringRef scope_name(memory_scope s) const override {
     return s == memory_scope::cta ? "block" : s == memory_scope::gpu ? "device" : "";
   }
@@ -291,6 +353,17 @@ public:
   }
 
 private:
+  /// An address in shared memory as the 32-bit number that it is.
+  Value* address(Value* shared) { return b.CreatePtrToInt(shared, b.getInt32Ty()); }
+  void ptx(std::string const& text, std::string constraints, llvm::ArrayRef<Value*> arguments, bool convergent = false) {
+    std::vector<llvm::Type*> types;
+    for (Value* v : arguments) types.push_back(v->getType());
+    constraints += constraints.empty() ? "~{memory}" : ",~{memory}";
+    llvm::FunctionType* f = llvm::FunctionType::get(b.getVoidTy(), types, false);
+    llvm::CallInst* c = b.CreateCall(f, llvm::InlineAsm::get(f, text, constraints, true), arguments);
+    c->addFnAttr(llvm::Attribute::NoUnwind);
+    if (convergent) c->addFnAttr(llvm::Attribute::Convergent);
+  }
   int hidden_ = 0;
   Value* zero_ = nullptr;
   struct form {

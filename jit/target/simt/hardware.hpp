@@ -71,6 +71,30 @@ public:
   virtual bool can_copy(int /*bytes*/) const { return false; }
   /// Starts one; where the mask (if not null) is false, zeros are written.
   virtual void copy(Value* shared, Value* global, int /*bytes*/, Value* mask, cache_hint hint);
+  virtual bool has_memory_barriers() const { return false; }
+  /// Barrier of one warp.
+  virtual void warp_barrier() {}
+  /// Barriers of 8 bytes in shared memory, at addresses there; counts are of threads that arrive.
+  virtual void barrier_init(Value* /*at*/, int /*count*/) {}
+  /// After the last of them is initialised, by the thread that did it.
+  virtual void barriers_made() {}
+  virtual void barrier_arrive(Value* /*at*/, int /*count*/) {}
+  /// An arrival, and that many bytes more for the phase to wait for.
+  virtual void barrier_expect(Value* /*at*/, std::int64_t /*bytes*/) {}
+  /// Until the phase of that parity (i32, 0 or 1) is complete.
+  virtual void barrier_wait(Value* /*at*/, Value* /*parity*/) {}
+  /// Arrives once the copies of this thread have landed; `stores`: some of its elements were stored.
+  virtual void copies_arrive(Value* /*at*/, bool /*stores*/) {}
+  /// Barrier `id` of a number of threads: waits, or only arrives.
+  virtual void named_barrier(Value* /*id*/, int /*threads*/, bool /*wait*/) {}
+  /// This thread's writes to shared memory become visible to bulk copies.
+  virtual void fence_async_shared() {}
+  /// Whether an engine copies whole rows to and from shared memory.
+  virtual bool has_bulk_copies() const { return false; }
+  virtual void bulk_load(Value* /*shared*/, Value* /*global*/, std::int64_t /*bytes*/, Value* /*barrier*/, kiln::evict) {}
+  /// One group.
+  virtual void bulk_store(Value* /*global*/, Value* /*shared*/, std::int64_t /*bytes*/) {}
+  virtual void bulk_wait(int /*pending*/, bool /*read*/) {}
   virtual void commit_copies() {}
   virtual void wait_copies(int /*pending*/) {}
 

@@ -449,6 +449,7 @@ registers lowering<op::async_load>::emit(lowerer& k, int node) {
     auto const access = k.address_of(node, 2, l, false);
     auto const x = k.load_global(node, access, other, hint);
     k.write_view(v, l, x);
+    k.copies_by_store = true;
     return {};
   }
   a.access = vectorize(l, axis_dim(fast < 0 ? 0 : fast), elem, {.contiguity = width});
@@ -461,7 +462,7 @@ registers lowering<op::async_load>::emit(lowerer& k, int node) {
     int o = other;
     while (k.g[o].code == op::broadcast) o = k.g.operand(o, 0);
     zero_fill = k.g[o].code == op::constant && k.g.attribute(o, 0) == 0;
-    if (!zero_fill) instead = k.get(other, l);
+    if (!zero_fill) instead = k.get(other, l), k.copies_by_store = true;
   }
   k.when(k.is_owner(l), [&] {
     for (int n = 0; n < a.vectors(); ++n) {
@@ -524,7 +525,7 @@ registers lowering<op::async_wait>::emit(lowerer& k, int node) {
 }
 
 registers lowering<op::sync>::emit(lowerer& k, int) {
-  k.hw->barrier(true);
+  k.agent_barrier(true); // never inside a task: the warps of the other tasks are not here
   k.structure({.what = local_event::kind::barrier});
   return {};
 }

@@ -140,6 +140,7 @@ public:
   Value* arena(std::int64_t offset);
   void touch(local_event::kind what, std::vector<byte_range> bytes, ring_slot slot = {});
   void touch(local_event::kind what, std::int64_t offset, std::int64_t bytes);
+  void touch(local_event e);
   void structure(local_event e) { events.push_back({std::move(e), nullptr}); }
   view_value view(int node);
   std::vector<byte_range> bytes_of_view(view_value const& v);
@@ -200,11 +201,60 @@ public:
   std::map<int, llvm::GlobalVariable*> static_arrays;
   std::map<int, int> commits; ///< how many async_commit nodes precede a node, in program order
   bool copies_in_flight = false;
+  bool copies_by_store = false; ///< an async_load stores some of its elements itself
+  std::map<int, std::int64_t> barrier_offset; ///< of each alloc_barriers, in the arena
+  /// Barrier of the warps that run this program.
+  void agent_barrier(bool all_memory);
+
+  // -- tasks (tasks.cpp)
+  // -------------------------------------------------------------------------------------------------------
+  /// Who runs a program: the kernel's own warps, or those of the replicas of a task.
+  struct agent {
+    int task = -1;   ///< task_begin; -1: the kernel
+    int region = -1; ///< tasks_begin
+    int warps = 0;   ///< of each replica
+    int first_warp = 0;
+    int first_replica = 0, replicas = 1;
+    int barrier = 0; ///< hardware barrier of the first replica, the next ones count up
+  };
+  lowerer* parent = nullptr; ///< of a task: the kernel's
+  agent self;
+  int all_warps = 0;         ///< of the CTA
+  Value *replica = nullptr, *barrier_id = nullptr;
+  registers outer_cell(int cell);
+  void fork(int region);
+  void join();
+  /// The shape of the CTA's part that runs a node.
+  cta_shape cta_at(int node) const;
   int narrow_words = 0; ///< registers of the largest tile that was kept narrow
 
 private:
   friend simt_code kiln::jit::lower_simt(graph_view const&, specialisation const&, kiln::target const&,
                                          module_builder&);
+  lowerer(lowerer& kernel, agent const& a);
+  llvm::Function* run_task();
+  void plan_tasks();
+  void inline_tasks();
+  void walk(int begin, int end);
+  registers emit_node(int node);
+  /// Something of the program before a task, inside it: a scalar, or the content of a var; a tile.
+  registers capture(int node);
+  registers outer_tile(int node);
+  /// Offset in the arena where the kernel's warps leave a scalar (or the content of a var) before the tasks begin.
+  std::int64_t publish(int node);
+  bool is_outer(int node) const { return parent && node < self.task; }
+  std::vector<agent> agents;                ///< all but the kernel's warps
+  std::map<int, std::int64_t> published;
+  std::int64_t captures_at = 0;
+  llvm::CallInst* fork_point = nullptr;
+  llvm::BasicBlock* workers = nullptr;      ///< where the other warps are
+  Value* warp_of_cta = nullptr;
+  std::vector<llvm::CallInst*> calls;
+  llvm::GlobalVariable* scratch_variable = nullptr; ///< of a task
+  llvm::CallInst* scratch_base = nullptr;
+  std::vector<std::pair<llvm::GlobalVariable*, std::int64_t>> scratch_of_tasks;
+  int assert_node = -1;
+
   using key = std::pair<int, int>; ///< node (+ result index), layout
   struct recorded_event {
     local_event event;
@@ -216,6 +266,7 @@ private:
   registers const* look_up(int node, int layout) const;
   void make_function();
   void place_buffers();
+  void make_barriers();
   void debug_location(int node);
   void bound_registers();
   void finish();
@@ -230,7 +281,7 @@ private:
   llvm::GlobalVariable* arena_variable = nullptr;
   std::int64_t data_bytes = 0, scratch_bytes = 0, scratch_at = 0;
   bool scratch_held = false;
-  std::unique_ptr<llvm::DIBuilder> debug;
+  std::shared_ptr<llvm::DIBuilder> debug;
   std::vector<llvm::DIFile*> debug_files;
   std::map<std::uint8_t, llvm::DISubprogram*> debug_scopes;
 };

@@ -69,6 +69,26 @@ KILN_SIMT_LOWERING(async_load)
 KILN_SIMT_LOWERING(async_commit)
 KILN_SIMT_LOWERING(async_wait)
 KILN_SIMT_LOWERING(sync)
+// barriers.cpp
+KILN_SIMT_LOWERING(alloc_barriers)
+KILN_SIMT_LOWERING(barrier_index)
+KILN_SIMT_LOWERING(barrier_wait)
+KILN_SIMT_LOWERING(barrier_arrive)
+KILN_SIMT_LOWERING(barrier_expect_bytes)
+KILN_SIMT_LOWERING(named_barrier_wait)
+KILN_SIMT_LOWERING(named_barrier_arrive)
+KILN_SIMT_LOWERING(agent_sync)
+KILN_SIMT_LOWERING(fence)
+KILN_SIMT_LOWERING(async_arrive)
+KILN_SIMT_LOWERING(async_load_bulk)
+KILN_SIMT_LOWERING(async_store_bulk)
+KILN_SIMT_LOWERING(async_store_wait)
+// tasks.cpp
+KILN_SIMT_LOWERING(tasks_begin)
+KILN_SIMT_LOWERING(tasks_end)
+KILN_SIMT_LOWERING(task_begin)
+KILN_SIMT_LOWERING(task_end)
+KILN_SIMT_LOWERING(replica_id)
 #undef KILN_SIMT_LOWERING
 
 /// A product on the matrix unit (matrix.cpp).
@@ -80,26 +100,26 @@ requires(has(O, trait::elementwise)) struct lowering<O> {
   static registers emit(lowerer& k, int node) { return k.element_wise(node, k.plan.of(node)); }
 };
 
-/// Tasks and what they meet at: see `unsupported`.
-template <op O>
-requires(is_of_tasks(O)) struct lowering<O> {
-  static registers emit(lowerer& k, int node) {
-    k.fail(node, "kiln[R-TG01] " + std::string(name_of(O)) +
-                     ": tasks, memory barriers and bulk copies are not compiled for GPUs yet; kiln::check runs them on the host");
-  }
-};
-
 /// An operation that a target refuses, with what the user reads.
 struct refusal {
   op code;
   target_family family;
   char const* reason; ///< "missing feature; alternative"
 };
+#define KILN_NO_MEMORY_BARRIERS "AMD GPUs have no memory barriers that kiln uses yet; use async_load_wait_group and sync, or run the kernel on the host"
+#define KILN_NO_NAMED_BARRIERS "AMD GPUs have no barrier for a part of a CTA that kiln uses yet; use sync, or run the kernel on the host"
 inline constexpr refusal unsupported[] = {
     {op::device_print, target_family::amdgpu,
      "AMD GPUs print through a service of the HIP runtime that kiln does not link; store the values to a buffer, or "
      "run "
      "the kernel on the host"},
+    {op::alloc_barriers, target_family::amdgpu, KILN_NO_MEMORY_BARRIERS},
+    {op::async_arrive, target_family::amdgpu, KILN_NO_MEMORY_BARRIERS},
+    {op::async_load_bulk, target_family::amdgpu, KILN_NO_MEMORY_BARRIERS},
+    {op::named_barrier_wait, target_family::amdgpu, KILN_NO_NAMED_BARRIERS},
+    {op::named_barrier_arrive, target_family::amdgpu, KILN_NO_NAMED_BARRIERS},
 };
+#undef KILN_NO_MEMORY_BARRIERS
+#undef KILN_NO_NAMED_BARRIERS
 
 } // namespace kiln::jit::simt

@@ -146,7 +146,7 @@ bool lowerer::spreads_over_banks(int buffer) const {
       break;
     case op::view_trans: inside[static_cast<std::size_t>(i)] = true; break;
     case op::dot:
-      if (!matrix_product_of(g, i, cta)) return false;
+      if (!matrix_product_of(g, i, cta_at(i))) return false;
       product = true;
       break;
     case op::local_load:

@@ -39,6 +39,7 @@ simt_code lowerer::run() {
   try {
     plan = assign_layouts(g, facts, cta);
   } catch (std::invalid_argument const& e) { fail(-1, std::string("kiln[R-TG01] ") + e.what()); }
+  plan_tasks();
   make_function();
   place_buffers();
   int n = 0;
@@ -46,26 +47,46 @@ simt_code lowerer::run() {
     commits[i] = n;
     n += g[i].code == op::async_commit;
   }
+  make_barriers();
   push_scope();
-  for (int i = 0; i < g.size(); ++i) {
-    node const& x = g[i];
-    for (refusal const& r : unsupported)
-      if (r.code == x.code && r.family == target.family)
-        fail(i, "kiln[R-TG01] " + std::string(name_of(x.code)) + ": " + r.reason);
-    bool const tile = x.shape != 0 && (x.kind == node_kind::value || x.kind == node_kind::pointer);
-    if (tile && plan.placeless[static_cast<std::size_t>(i)]) continue;
-    debug_location(i);
-    registers r = table[static_cast<int>(x.code)](*this, i);
-    if (x.code == op::combine_begin) i = static_cast<int>(g.attribute(i, 0));
-    else if (!r.r.empty()) define(i, std::move(r));
-  }
+  walk(0, g.size());
   pop_scope();
   if (b.GetInsertBlock()->getTerminator() == nullptr) b.CreateBr(leave);
+  if (workers) {
+    b.SetInsertPoint(workers);
+    b.CreateBr(leave);
+  }
   b.SetInsertPoint(leave);
   b.CreateRetVoid();
   finish();
+  inline_tasks();
   if (debug) debug->finalize();
   return std::move(result);
+}
+
+registers lowerer::emit_node(int i) {
+  for (refusal const& r : unsupported)
+    if (r.code == g[i].code && r.family == target.family)
+      fail(i, "kiln[R-TG01] " + std::string(name_of(g[i].code)) + ": " + r.reason);
+  debug_location(i);
+  return table[static_cast<int>(g[i].code)](*this, i);
+}
+
+void lowerer::walk(int begin, int end) {
+  for (int i = begin; i < end; ++i) {
+    node const& x = g[i];
+    if (x.code == op::task_begin && g.attribute(i, 0) != 0) { // other warps' task
+      i = static_cast<int>(g.attribute(i, 5));
+      continue;
+    }
+    bool const tile = x.shape != 0 && (x.kind == node_kind::value || x.kind == node_kind::pointer);
+    if (tile && plan.placeless[static_cast<std::size_t>(i)]) continue;
+    registers r = emit_node(i);
+    if (!barrier_offset.empty() && (has(x.code, trait::reads) || has(x.code, trait::writes)) && !has(x.code, trait::async))
+      structure({.what = local_event::kind::other}); // global memory, which arrivals release too
+    if (x.code == op::combine_begin) i = static_cast<int>(g.attribute(i, 0));
+    else if (!r.r.empty()) define(i, std::move(r));
+  }
 }
 
 void lowerer::make_function() {
@@ -75,11 +96,12 @@ void lowerer::make_function() {
     types.push_back(p.kind == node_kind::value ? static_cast<llvm::Type*>(b.getInt64Ty()) : global);
     if (p.kind == node_kind::array) types.insert(types.end(), static_cast<std::size_t>(2 * p.rank), b.getInt64Ty());
   }
-  function =
-      llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), types, false), llvm::GlobalValue::ExternalLinkage,
-                             llvm::StringRef(mb.symbol.data(), mb.symbol.size()), mb.module);
-  result.num_threads = cta.threads();
-  hw->prepare_kernel(*function, cta.threads());
+  int const all_threads = all_warps * cta.warp_size;
+  function = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), types, false),
+                                    parent ? llvm::GlobalValue::InternalLinkage : llvm::GlobalValue::ExternalLinkage,
+                                    llvm::StringRef(mb.symbol.data(), mb.symbol.size()), mb.module);
+  result.num_threads = all_threads;
+  if (!parent) hw->prepare_kernel(*function, all_threads);
   for (std::size_t i = 0; i < g.params.size(); ++i) {
     auto const slot = static_cast<unsigned>(first_slot_of(static_cast<int>(i)));
     if (g.params[i].kind == node_kind::value) continue;
@@ -95,45 +117,70 @@ void lowerer::make_function() {
   int first = 0;
   while (first < g.size() && g[first].line <= 0) ++first; // parameters have no place of their own
   if (first < g.size()) {
-    debug = std::make_unique<llvm::DIBuilder>(mb.module);
-    for (char const* each : g.files) {
-      char const* const f = *each ? each : g.files[g[first].file];
-      std::string_view const path = f;
-      auto const cut = path.rfind('/');
-      debug_files.push_back(debug->createFile(llvm::StringRef(f + (cut == path.npos ? 0 : cut + 1)),
-                                              cut == path.npos ? "." : llvm::StringRef(f, cut)));
+    if (!parent) {
+      debug = std::make_shared<llvm::DIBuilder>(mb.module);
+      for (char const* each : g.files) {
+        char const* const f = *each ? each : g.files[g[first].file];
+        std::string_view const path = f;
+        auto const cut = path.rfind('/');
+        debug_files.push_back(debug->createFile(llvm::StringRef(f + (cut == path.npos ? 0 : cut + 1)),
+                                                cut == path.npos ? "." : llvm::StringRef(f, cut)));
+      }
+      // PTX takes line directives alone; full sections would turn the assembler's optimisations off.
+      debug->createCompileUnit(
+          llvm::DISourceLanguageName(llvm::dwarf::DW_LANG_C_plus_plus_20), debug_files[g[first].file], "kiln", true, "", 0, "",
+          target.is_nvptx() ? llvm::DICompileUnit::DebugDirectivesOnly : llvm::DICompileUnit::LineTablesOnly);
+      mb.module.addModuleFlag(llvm::Module::Warning, "Debug Info Version", llvm::DEBUG_METADATA_VERSION);
+      if (!target.is_nvptx()) mb.module.addModuleFlag(llvm::Module::Warning, "Dwarf Version", 5);
     }
     llvm::DIFile* file = debug_files[g[first].file];
-    // PTX takes line directives alone; full sections would turn the assembler's optimisations off.
-    llvm::DICompileUnit* unit = debug->createCompileUnit(
-        llvm::DISourceLanguageName(llvm::dwarf::DW_LANG_C_plus_plus_20), file, "kiln", true, "", 0, "",
-        target.is_nvptx() ? llvm::DICompileUnit::DebugDirectivesOnly : llvm::DICompileUnit::LineTablesOnly);
-    auto const line = static_cast<unsigned>(g[first].line);
+    auto const line = static_cast<unsigned>(g[parent ? self.task : first].line);
     llvm::DISubprogram* p = debug->createFunction(
-        unit, function->getName(), function->getName(), file, line,
+        file, function->getName(), function->getName(), file, line,
         debug->createSubroutineType(debug->getOrCreateTypeArray({})), line, llvm::DINode::FlagPrototyped,
         llvm::DISubprogram::SPFlagDefinition | llvm::DISubprogram::SPFlagOptimized);
     function->setSubprogram(p);
-    mb.module.addModuleFlag(llvm::Module::Warning, "Debug Info Version", llvm::DEBUG_METADATA_VERSION);
-    if (!target.is_nvptx()) mb.module.addModuleFlag(llvm::Module::Warning, "Dwarf Version", 5);
   }
 
   llvm::BasicBlock *entry = block("entry"), *body = block("body");
   leave = llvm::BasicBlock::Create(context, "leave", function);
   b.SetInsertPoint(entry);
   debug_location(-1);
+  thread = hw->thread_id(all_threads);
+  int const lane_bits = std::countr_zero(static_cast<unsigned>(cta.warp_size));
+  if (!parent && all_warps > cta.num_warps) {
+    warp_of_cta = hw->warp_uniform(b.CreateLShr(thread, static_cast<std::uint64_t>(lane_bits)));
+    workers = llvm::BasicBlock::Create(context, "workers", function);
+    llvm::BasicBlock* own = block("own");
+    b.CreateCondBr(b.CreateICmpULT(thread, i32(cta.threads())), own, workers);
+    b.SetInsertPoint(own);
+  }
+  if (parent) {
+    thread = b.CreateSub(thread, i32(self.first_warp * cta.warp_size));
+    if (self.replicas > 1) {
+      replica = hw->warp_uniform(b.CreateLShr(thread, static_cast<std::uint64_t>(std::countr_zero(static_cast<unsigned>(cta.threads())))));
+      thread = b.CreateAnd(thread, i32(cta.threads() - 1));
+    }
+  }
   entry_end = b.CreateBr(body);
   b.SetInsertPoint(entry_end);
-  thread = hw->thread_id(cta.threads());
-  int const lane_bits = std::countr_zero(static_cast<unsigned>(cta.warp_size));
+  barrier_id = replica ? b.CreateAdd(replica, i32(self.barrier)) : i32(self.barrier);
   lane = cta.num_warps == 1 ? thread : b.CreateAnd(thread, i32(cta.warp_size - 1));
   warp = cta.num_warps == 1 ? i32(0) : hw->warp_uniform(b.CreateLShr(thread, static_cast<std::uint64_t>(lane_bits)));
   marker_function = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), false),
                                            llvm::GlobalValue::ExternalLinkage, "kiln.touch", mb.module);
-  arena_variable = new llvm::GlobalVariable(mb.module, llvm::ArrayType::get(b.getInt8Ty(), 0), false,
-                                            llvm::GlobalValue::ExternalLinkage, nullptr, "kiln_smem", nullptr,
-                                            llvm::GlobalValue::NotThreadLocal, 3);
-  arena_variable->setAlignment(llvm::Align(1024));
+  auto shared_array = [&](char const* name) {
+    return new llvm::GlobalVariable(mb.module, llvm::ArrayType::get(b.getInt8Ty(), 0), false, llvm::GlobalValue::ExternalLinkage,
+                                    nullptr, name, nullptr, llvm::GlobalValue::NotThreadLocal, 3);
+  };
+  if (!parent) {
+    arena_variable = shared_array("kiln_smem");
+    arena_variable->setAlignment(llvm::Align(1024));
+  } else { // how much, and where, is known when all is lowered
+    scratch_variable = shared_array("kiln_scratch");
+    llvm::FunctionCallee const base = mb.module.getOrInsertFunction("kiln.scratch", llvm::FunctionType::get(b.getPtrTy(3), false));
+    scratch_base = b.CreateCall(base);
+  }
   b.SetInsertPoint(body);
 }
 
@@ -363,6 +410,7 @@ registers lowering<op::var_set>::emit(lowerer& k, int node) {
 registers lowering<op::var_get>::emit(lowerer& k, int node) {
   registers r;
   if (k.g[node].kind == node_kind::token) return r;
+  if (int const cell = k.g.operand(node, 0); !k.cells.contains(cell)) return k.outer_cell(cell);
   for (llvm::AllocaInst* a : k.cells.at(k.g.operand(node, 0)).slot)
     r.r.push_back(k.b.CreateLoad(a->getAllocatedType(), a));
   return r;
@@ -489,7 +537,10 @@ namespace {
 /// Plain loops over products, with their loads ahead of them, where the target copies asynchronously.
 std::optional<graph> pipelined(graph_view const& g, specialisation const& s, kiln::target const& t) {
   bool products = false;
-  for (node const& n : g.nodes) products |= n.code == op::dot;
+  for (node const& n : g.nodes) {
+    products |= n.code == op::dot;
+    if (is_of_tasks(n.code)) return {}; // the author's own pipeline
+  }
   if (!products || !t.is_nvptx() || !t.has_cp_async || !std::has_single_bit(static_cast<unsigned>(g.attrs.num_warps))) return {};
   graph_facts const facts(g, {.facts = s, .grid = {}});
   return pipeline_products(g, facts, {.warp_size = t.warp_size, .num_warps = g.attrs.num_warps, .matrix_unit = true}, t.shared_bytes);

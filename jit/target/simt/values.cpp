@@ -56,6 +56,7 @@ linear_layout lowerer::layout_of_use(int node) {
 registers lowerer::get(int node, linear_layout const& want) {
   if (is_scalar(node)) {
     if (registers const* r = look_up(node, -1)) return *r;
+    if (is_outer(node)) return capture(node);
     fail(node, "internal: " + std::string(name_of(g[node].code)) + " has no value yet");
   }
   int const id = layout_id(want);
@@ -68,6 +69,11 @@ registers lowerer::get(int node, linear_layout const& want) {
     r = compute(node, want);
   } else {
     registers const* have = look_up(node, layout_id(plan.of(node)));
+    registers outer;
+    if (!have && is_outer(node)) {
+      outer = outer_tile(node);
+      have = &outer;
+    }
     if (!have) fail(node, "internal: " + std::string(name_of(g[node].code)) + " has no value yet");
     r.base = have->base;
     r.r = convert(have->r, plan.of(node), want);
@@ -353,6 +359,7 @@ std::uint32_t lowerer::scratch(std::int64_t bytes, char const* what) {
 
 Value* lowerer::arena(std::int64_t offset) {
   if (offset == 0) return arena_variable;
+  if (parent && offset >= data_bytes) return b.CreateInBoundsGEP(b.getInt8Ty(), scratch_base, i32(offset - data_bytes));
   return b.CreateInBoundsGEP(b.getInt8Ty(), arena_variable, i32(offset));
 }
 
@@ -361,8 +368,9 @@ void lowerer::touch(local_event::kind what, std::vector<byte_range> bytes, ring_
   e.what = what;
   e.bytes = std::move(bytes);
   e.slot = slot;
-  events.push_back({std::move(e), b.CreateCall(marker_function)});
+  touch(std::move(e));
 }
+void lowerer::touch(local_event e) { events.push_back({std::move(e), b.CreateCall(marker_function)}); }
 void lowerer::touch(local_event::kind what, std::int64_t offset, std::int64_t bytes) {
   touch(what, {byte_range{static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(offset + bytes)}});
 }
@@ -407,6 +415,28 @@ void lowerer::place_buffers() {
   if (fixed > static_cast<std::int64_t>(target.static_shared_bytes))
     fail(-1, "kiln[R-CP02] static shared memory: " + std::to_string(fixed) + " bytes, " + std::string(target.name()) +
                  " allows " + std::to_string(target.static_shared_bytes) + "; use scope::shared_dyn");
+  for (int i = 0; i < g.size(); ++i) // barriers behind the buffers
+    if (g[i].code == op::alloc_barriers) {
+      data_bytes = up(data_bytes, 8);
+      barrier_offset[i] = data_bytes;
+      data_bytes += 8 * g.attribute(i, 0);
+      std::string const name = g.string(static_cast<int>(g.attribute(i, 3)));
+      table += (table.empty() ? "" : ", ") + (name.empty() ? "barriers" : name) + " " + std::to_string(8 * g.attribute(i, 0));
+    }
+  if (!agents.empty()) { // room for every scalar that a task may take over
+    std::vector<bool> seen(static_cast<std::size_t>(g.size()));
+    captures_at = data_bytes = up(data_bytes, 8);
+    for (agent const& a : agents)
+      for (int i = a.task; i < g.attribute(a.task, 5); ++i)
+        for (int o : g.operands(i))
+          if (o >= 0 && o < a.task) seen[static_cast<std::size_t>(o)] = true;
+    // What those are computed from counts, too.
+    for (int i = g.size(); i-- > 0;)
+      if (seen[static_cast<std::size_t>(i)])
+        for (int o : g.operands(i))
+          if (o >= 0) seen[static_cast<std::size_t>(o)] = true;
+    data_bytes += 8 * std::count(seen.begin(), seen.end(), true);
+  }
   data_bytes = (data_bytes + 127) / 128 * 128; // scratch memory behind the buffers starts aligned for any access
   if (data_bytes + fixed > static_cast<std::int64_t>(target.shared_bytes))
     fail(-1, "kiln[R-CP01] shared memory: " + std::to_string(data_bytes + fixed) + " bytes (" + table + "), " +
@@ -416,7 +446,7 @@ void lowerer::place_buffers() {
 }
 
 void lowerer::finish() {
-  bound_registers();
+  if (agents.empty() && !parent) bound_registers();
   std::vector<local_event> plain;
   for (recorded_event const& e : events) plain.push_back(e.event);
   std::vector<bool> const before = insert_barriers(plain);
@@ -425,14 +455,32 @@ void lowerer::finish() {
     if (before[i]) {
       b.SetInsertPoint(events[i].marker);
       b.SetCurrentDebugLocation(events[i].marker->getDebugLoc());
-      hw->barrier(false);
+      agent_barrier(false);
       ++result.barriers;
     }
     events[i].marker->eraseFromParent();
   }
   marker_function->eraseFromParent();
 
-  std::int64_t const bytes = data_bytes + scratch_bytes;
+  if (parent) {
+    b.SetInsertPoint(scratch_base);
+    b.SetCurrentDebugLocation(scratch_base->getDebugLoc());
+    Value* mine = scratch_variable;
+    if (replica) mine = b.CreateInBoundsGEP(b.getInt8Ty(), mine, b.CreateMul(replica, i32((scratch_bytes + 127) / 128 * 128)));
+    scratch_base->replaceAllUsesWith(mine);
+    scratch_base->eraseFromParent();
+    return;
+  }
+  std::int64_t bytes = data_bytes + scratch_bytes;
+  for (auto const& [variable, room] : scratch_of_tasks) {
+    bytes = (bytes + 127) / 128 * 128;
+    variable->replaceAllUsesWith(llvm::ConstantExpr::getInBoundsGetElementPtr(b.getInt8Ty(), arena_variable, b.getInt64(static_cast<std::uint64_t>(bytes))));
+    variable->eraseFromParent();
+    bytes += room;
+  }
+  if (bytes > static_cast<std::int64_t>(target.shared_bytes))
+    fail(-1, "kiln[R-CP01] shared memory: " + std::to_string(bytes) + " bytes with what the tasks need to move values between their threads, " +
+                 std::string(target.name()) + " has " + std::to_string(target.shared_bytes) + "; use smaller tiles or fewer slots");
   if (hw->dynamic_shared()) {
     result.shared_bytes = static_cast<std::uint32_t>(bytes);
   } else if (bytes) {

@@ -294,7 +294,10 @@ private:
       r_.add(op::store, {}, {row_of(i), row, -1}, {0, 0}, i);
       return;
     }
-    default: return; // barrier_index, fences, agent_sync, waits for stores: nothing is left of them
+    case op::fence:
+      if (static_cast<fence>(g_.attribute(i, 0)) != fence::async_shared) r_.copy(i);
+      return;
+    default: return; // barrier_index, agent_sync, waits for stores: nothing is left of them
     }
   }
   /// Outside tasks: a wait that is not over is never over.

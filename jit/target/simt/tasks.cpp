@@ -1,0 +1,268 @@
+// Tasks: the CTA has more warps than the kernel's own ones. Those run the program outside the tasks and the default task;
+// the others wait at the CTA's barrier until a region of tasks begins, call their task, and meet the rest at its end. Each task
+// is lowered by a lowerer of its own, with layouts for its own number of warps, and with a hardware barrier of its own.
+//
+//   kernel's warps:  ... program ... | bar 0 | default task | bar 0 | ... program ... | ret
+//   other warps:                       bar 0 | their task   | bar 0 |                   ret
+//
+// What a task uses of the program before: scalars that follow from parameters are computed again; others the kernel's warps
+// leave in shared memory in front of the first barrier.
+#include "lowerings.hpp"
+
+#include <algorithm>
+#include <llvm/Transforms/Utils/Cloning.h>
+
+namespace kiln::jit::simt {
+
+namespace {
+
+constexpr int task_warps = 0, task_replicas = 2, task_first = 3, task_end_attribute = 5;
+
+/// Computed from parameters and constants alone, without memory: as cheap as a load from shared memory.
+bool computed_again(op o) {
+  return has(o, trait::elementwise) || o == op::param || o == op::constant || o == op::program_id || o == op::num_programs ||
+         o == op::extent || o == op::stride || o == op::array_data;
+}
+
+} // namespace
+
+void lowerer::plan_tasks() {
+  int depth = 0;
+  std::uint32_t taken = 1; // the CTA's
+  bool any = false;
+  for (int i = 0; i < g.size(); ++i) {
+    op const o = g[i].code;
+    if (o == op::named_barrier_wait || o == op::named_barrier_arrive) taken |= 1u << (g.attribute(i, 0) & 15);
+    if (o == op::tasks_begin && depth > 0)
+      fail(i, "kiln[R-TG01] async_tasks inside a loop or a branch is not compiled for GPUs; put the loop into the tasks");
+    if (o == op::device_assert) assert_node = i;
+    any |= o == op::tasks_begin;
+    if (has(o, trait::opens)) ++depth;
+    if (has(o, trait::closes)) --depth;
+  }
+  all_warps = cta.num_warps;
+  if (!any) return;
+  if (!hw->has_memory_barriers()) fail(-1, "kiln[R-TG01] async_tasks: " + std::string(target.name()) + " has no barrier for a part of a CTA; run the kernel on the host");
+  if (assert_node >= 0)
+    fail(assert_node, "kiln[R-TG01] device_assert in a kernel with tasks: a CTA that ends early would leave the other tasks waiting; kiln::check tests it on the host");
+  for (int region = 0; region < g.size(); ++region) {
+    if (g[region].code != op::tasks_begin) continue;
+    std::vector<agent> mine;
+    int next = cta.num_warps;
+    for (int t = region + 1; g[t].code == op::task_begin; t = static_cast<int>(g.attribute(t, task_end_attribute)) + 1) {
+      agent a;
+      a.task = t;
+      a.region = region;
+      bool const is_default = g.attribute(t, task_warps) == 0;
+      a.warps = is_default ? g.attrs.num_warps : static_cast<int>(g.attribute(t, task_warps));
+      a.first_replica = is_default; // the kernel's warps run replica 0 of the default task
+      a.replicas = static_cast<int>(g.attribute(t, task_replicas)) - a.first_replica;
+      a.first_warp = is_default ? next : static_cast<int>(g.attribute(t, task_first));
+      if (a.replicas > 0) mine.push_back(a);
+    }
+    // The widest first, so that groups of warps start where hardware groups them.
+    std::sort(mine.begin(), mine.end(), [](agent const& x, agent const& y) { return x.warps != y.warps ? x.warps > y.warps : x.task < y.task; });
+    for (agent const& a : mine)
+      if (a.first_warp >= 0) next = std::max(next, a.first_warp + a.warps * a.replicas);
+    if (!mine.empty()) next = (next + std::min(4, mine[0].warps) - 1) / std::min(4, mine[0].warps) * std::min(4, mine[0].warps);
+    for (agent& a : mine) {
+      if (a.first_warp < 0) {
+        a.first_warp = next;
+        next += a.warps * a.replicas;
+      }
+      all_warps = std::max(all_warps, a.first_warp + a.warps * a.replicas);
+      agents.push_back(a);
+    }
+  }
+  // Hardware barriers from 15 down: one for the kernel's warps, one for each replica of several warps.
+  auto take = [&](int count) {
+    for (int first = 16 - count; first > 0; --first) {
+      std::uint32_t const wanted = ((1u << count) - 1) << first;
+      if (taken & wanted) continue;
+      taken |= wanted;
+      return first;
+    }
+    fail(-1, "kiln[R-BR08] more agents of several warps than the hardware has barriers for (15, without those that the kernel names); use fewer replicas");
+  };
+  if (cta.num_warps > 1) self.barrier = take(1);
+  for (int region = 0; region < g.size(); ++region) {
+    std::uint32_t const outside = taken; // regions follow each other, and may use the same ones
+    for (agent& a : agents)
+      if (a.region == region && a.warps > 1) a.barrier = take(a.replicas);
+    taken = outside;
+  }
+  if (all_warps * cta.warp_size > 1024)
+    fail(-1, "kiln[R-CP08] " + std::to_string(all_warps) + " warps = " + std::to_string(all_warps * cta.warp_size) + " threads > 1024; use fewer or smaller tasks");
+}
+
+cta_shape lowerer::cta_at(int node) const {
+  cta_shape c = cta;
+  for (agent const& a : agents)
+    if (node > a.task && node < g.attribute(a.task, task_end_attribute)) c.num_warps = a.warps;
+  return c;
+}
+
+lowerer::lowerer(lowerer& kernel, agent const& a)
+    : g(kernel.g), spec(kernel.spec), target(kernel.target), mb(kernel.mb), context(kernel.context), b(context),
+      hw(target.is_nvptx() ? make_nvptx(b, target) : make_amdgpu(b, target)), cta(kernel.cta), facts(g, {.facts = spec, .grid = {}}), parent(&kernel), self(a) {
+  cta.num_warps = a.warps;
+  all_warps = kernel.all_warps;
+  buffer_swizzled = kernel.buffer_swizzled;
+  buffer_offset = kernel.buffer_offset;
+  static_arrays = kernel.static_arrays;
+  barrier_offset = kernel.barrier_offset;
+  commits = kernel.commits;
+  data_bytes = kernel.data_bytes;
+  arena_variable = kernel.arena_variable;
+  debug = kernel.debug;
+  debug_files = kernel.debug_files;
+}
+
+/// The task as a function of the kernel's parameters.
+llvm::Function* lowerer::run_task() {
+  plan = assign_layouts(g, facts, cta);
+  make_function();
+  push_scope();
+  walk(self.task + 1, static_cast<int>(g.attribute(self.task, task_end_attribute)));
+  pop_scope();
+  if (b.GetInsertBlock()->getTerminator() == nullptr) b.CreateBr(leave);
+  b.SetInsertPoint(leave);
+  b.CreateRetVoid();
+  finish();
+  return function;
+}
+
+void lowerer::agent_barrier(bool all_memory) {
+  if (all_warps == cta.num_warps) hw->barrier(all_memory);
+  else if (cta.num_warps == 1) hw->warp_barrier();
+  else hw->named_barrier(barrier_id, cta.threads(), true);
+}
+
+void lowerer::fork(int region) {
+  // Thread 0 leaves here what tasks ask for.
+  when(b.CreateICmpEQ(thread, i32(0)), [&] { fork_point = b.CreateCall(marker_function); });
+  hw->barrier(true);
+  structure({.what = local_event::kind::barrier});
+  std::vector<std::pair<agent, llvm::Function*>> all;
+  for (agent const& a : agents)
+    if (a.region == region) {
+      lowerer task(*this, a);
+      all.push_back({a, task.run_task()});
+      result.barriers += task.result.barriers;
+      result.notes.insert(result.notes.end(), task.result.notes.begin(), task.result.notes.end());
+      scratch_of_tasks.push_back({task.scratch_variable, a.replicas * ((task.scratch_bytes + 127) / 128 * 128)});
+    }
+  fork_point->eraseFromParent();
+  llvm::IRBuilder<>::InsertPointGuard guard(b);
+  b.SetInsertPoint(workers);
+  debug_location(-1);
+  hw->barrier(true);
+  std::vector<Value*> arguments(slots.begin(), slots.end());
+  for (auto const& [a, f] : all) {
+    // The branch takes whole warps.
+    Value* from = b.CreateSub(warp_of_cta, i32(a.first_warp));
+    when(b.CreateICmpULT(from, i32(a.warps * a.replicas)), [&, f = f] { calls.push_back(b.CreateCall(f, arguments)); });
+  }
+  hw->barrier(true);
+  workers = b.GetInsertBlock();
+}
+
+void lowerer::join() {
+  hw->barrier(true);
+  structure({.what = local_event::kind::barrier});
+}
+
+// -- what a task uses of the program before it ---------------------------------------------------------------------------------
+
+std::int64_t lowerer::publish(int node) {
+  auto const [at, fresh] = published.try_emplace(node, captures_at + 8 * static_cast<std::int64_t>(published.size()));
+  if (!fresh) return at->second;
+  bool const cell = g[node].kind == node_kind::cell;
+  llvm::IRBuilder<>::InsertPointGuard guard(b);
+  b.SetInsertPoint(fork_point);
+  Value* v = nullptr;
+  if (cell) {
+    llvm::AllocaInst* const a = cells.at(node).slot.at(0);
+    v = b.CreateLoad(a->getAllocatedType(), a);
+  } else {
+    v = scalar(node);
+  }
+  if (!v->getType()->isPointerTy()) v = to_memory(v, g[node].type);
+  b.CreateAlignedStore(v, arena(at->second), llvm::Align(8));
+  return at->second;
+}
+
+registers lowerer::capture(int node) {
+  bool const cell = g[node].kind == node_kind::cell;
+  if (cell && g[node].shape != 0)
+    fail(current, "kiln[R-TG01] this task reads the tile of the var of line " + std::to_string(g[node].line) +
+                      ", which other warps hold; hand it over in local memory");
+  llvm::IRBuilder<>::InsertPointGuard guard(b);
+  b.SetInsertPoint(entry_end);
+  // It stands at the top and serves the whole task.
+  std::vector<std::map<key, registers>> inner = std::move(scopes);
+  scopes.clear();
+  scopes.push_back(std::move(inner.front()));
+  registers r;
+  if (!cell && computed_again(g[node].code)) {
+    int const at = current;
+    r = emit_node(node);
+    current = at;
+  } else {
+    std::int64_t const at = parent->publish(node);
+    bool const pointer = g[g[node].kind == node_kind::cell ? g.operand(node, 0) : node].kind == node_kind::pointer;
+    llvm::Type* const t = pointer ? static_cast<llvm::Type*>(b.getPtrTy(1)) : memory_type(g[node].type);
+    Value* v = b.CreateAlignedLoad(t, arena(at), llvm::Align(8));
+    r.r.push_back(pointer ? v : from_memory(v, g[node].type));
+  }
+  if (cell) scopes.back()[{node, -1}] = r;
+  else define(node, r);
+  inner.front() = std::move(scopes.front());
+  scopes = std::move(inner);
+  return r;
+}
+
+registers lowerer::outer_cell(int cell) {
+  if (registers const* r = look_up(cell, -1)) return *r;
+  return capture(cell);
+}
+
+registers lowerer::outer_tile(int node) {
+  registers r;
+  switch (op const o = g[node].code) {
+  case op::constant: case op::iota: case op::broadcast: case op::reshape: case op::trans: r = compute(node, plan.of(node)); break;
+  default:
+    if (!has(o, trait::elementwise))
+      fail(current, "kiln[R-TG01] this task uses the tile that " + std::string(name_of(o)) + " makes on line " + std::to_string(g[node].line) +
+                        ", which other warps hold; make it inside the task, or hand it over in local memory");
+    r = element_wise(node, plan.of(node));
+  }
+  define(node, r);
+  return r;
+}
+
+registers lowering<op::tasks_begin>::emit(lowerer& k, int node) {
+  k.fork(node);
+  return {};
+}
+registers lowering<op::tasks_end>::emit(lowerer& k, int) {
+  k.join();
+  return {};
+}
+// Only the default task is met here, and its values may be used after it: no scope of its own.
+registers lowering<op::task_begin>::emit(lowerer&, int) { return {}; }
+registers lowering<op::task_end>::emit(lowerer&, int) { return {}; }
+registers lowering<op::replica_id>::emit(lowerer& k, int) {
+  return {{k.replica ? k.b.CreateAdd(k.replica, k.i32(k.self.first_replica)) : k.i32(k.self.first_replica)}};
+}
+
+void lowerer::inline_tasks() {
+  for (llvm::CallInst* c : calls) {
+    llvm::Function* f = c->getCalledFunction();
+    llvm::InlineFunctionInfo info;
+    if (!llvm::InlineFunction(*c, info).isSuccess()) fail(-1, "internal: a task does not become a part of the kernel");
+    f->eraseFromParent();
+  }
+}
+
+} // namespace kiln::jit::simt
