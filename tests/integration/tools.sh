@@ -86,4 +86,9 @@ expect 0 'ret' "$kiln" compile "$graph" --target host --emit asm
 [[ $(head -c 4 "$scratch/copy.o") == $'\x7fELF' ]] || fail "an object"
 expect 2 "unknown target 'sm_12'; kiln knows: host" "$kiln" compile "$graph" --target sm_12
 expect 2 'ir-before' "$kiln" compile "$graph" --emit wasm
+
+expect 0 'kernel copy: local memory' "$kiln" memory-map "$graph" --svg
+expect 2 'none.kg: cannot be opened' "$kiln" memory-map "$scratch/none.kg"
+expect 0 '"name":"the kernel"' "$kiln" timeline "$graph" --arg 2=1024
+expect 2 'early' "$kiln" timeline "$graph" --policy sometimes
 echo "ok"
