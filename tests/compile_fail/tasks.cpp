@@ -90,6 +90,20 @@ inline constexpr auto registers_on_one = kernel<"registers_on_one">([](context& 
 void use_registers_on_one() { registers_on_one.check(); }
 #endif
 
+// case: too_many_registers
+// expect-error: kiln[R-CP09] the tasks ask for 92160 registers (num_regs of each thread, four warps at a time), a CTA has 65536; lower .num_regs
+#if defined(TWIN) || defined(CASE_too_many_registers)
+inline constexpr auto too_many_registers = kernel<"too_many_registers">([](context& k, ptr<const f32> p, ptr<f32> q, val<i32> n) {
+  auto body = [&] { store(q + n, load(p)); };
+#ifdef TWIN
+  k.async_tasks(k.task_default({.num_regs = 32}, body), k.task({.num_warps = 4, .num_regs = 240, .replicate = 2}, body));
+#else
+  k.async_tasks(k.task_default({.num_regs = 240}, body), k.task({.num_warps = 4, .num_regs = 240, .replicate = 2}, body)); // expect-line
+#endif
+});
+void use_too_many_registers() { too_many_registers.check(); }
+#endif
+
 // case: something_else_inside
 // expect-error: kiln[R-TK06] only k.task(...) and k.task_default(...) are allowed inside async_tasks; record the rest before, after or in a task
 #if defined(TWIN) || defined(CASE_something_else_inside)

@@ -1,7 +1,7 @@
 // Rules about tasks and named barriers that need no simulation: what a task may touch of what was made outside it, and which
 // barriers can complete at all.
 //
-// Rules: R-TK01, R-TK07, R-TK08, R-TK09, R-HZ07 across agents, R-BR08 and R-BR13 for named barriers.
+// Rules: R-CP09, R-TK01, R-TK07, R-TK08, R-TK09, R-HZ07 across agents, R-BR08 and R-BR13 for named barriers.
 #pragma once
 #include <kiln/graph/recorder.hpp>
 
@@ -61,15 +61,20 @@ private:
     m << "; make a var inside the task, or hand the value over in local memory";
   }
   constexpr void tasks() {
-    int defaults = 0;
+    int defaults = 0, registers = 0;
     for (int t = i_ + 1; t < g_.attribute(i_, 3); t = static_cast<int>(g_.attribute(t, 5)) + 1) {
-      defaults += g_.attribute(t, 0) == 0;
-      agents_ += static_cast<int>(g_.attribute(t, 2));
+      int const warps = static_cast<int>(g_.attribute(t, 0)), replicas = static_cast<int>(g_.attribute(t, 2));
+      defaults += warps == 0;
+      agents_ += replicas;
+      // Registers are handed out to groups of four warps.
+      registers += static_cast<int>(g_.attribute(t, 1)) * 32 * (((warps == 0 ? g_.attrs.num_warps : warps) * replicas + 3) / 4 * 4);
     }
     if (task_ >= 0)
       at(i_) << "kiln[R-TK09] async_tasks inside a task: they cannot be nested";
     else if (defaults != 1)
       at(i_) << "kiln[R-TK01] async_tasks needs exactly one default task, found " << defaults;
+    else if (registers > 65536)
+      at(i_) << "kiln[R-CP09] the tasks ask for " << registers << " registers (num_regs of each thread, four warps at a time), a CTA has 65536; lower .num_regs";
     else if (agents_ > 30)
       at(i_) << "kiln[R-TK02] " << agents_ << " replicas of tasks in one kernel; at most 30";
   }
