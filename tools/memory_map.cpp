@@ -502,7 +502,7 @@ private:
       span const s = slot(b.buffer, b.slot);
       double const hi = y_of(m, s.hi), lo = y_of(m, s.lo), x0 = x_of(b.first) - step / 2.0 + 3;
       std::string const name = name_of_buffer(b.buffer) + (g_.buffer(b.buffer).slots > 1 ? "[" + std::to_string(b.slot) + "]" : "");
-      if (lo - hi >= 26 && static_cast<double>(name.size()) * 6.6 + 4 < (b.last - b.first + 1) * step) {
+      if (lo - hi >= 42 && static_cast<double>(name.size()) * 6.6 + 4 < (b.last - b.first + 1) * step) {
         add("<text x=\"%.1f\" y=\"%.1f\" font-size=\"10\" font-weight=\"bold\" fill=\"%s\">", x0 + 4, hi + 12, stroke_of(b.buffer));
         out_ += escaped(name) + "</text>\n";
       }

@@ -173,9 +173,37 @@ constexpr void products(context& k, source x, target y, count n) {
                 }));
 }
 
+// A producer that gives registers to two consumers, and one warp beside them.
+constexpr void budgets(context& k, source x, target y, count n) {
+  auto a = k.local_alloc<f32, 256>(2, {.name = "a"});
+  auto full = k.alloc_barriers(2, {.name = "full"}), empty = k.alloc_barriers(2, {.arrive_count = 3, .name = "empty"});
+  auto c = k.arange<256>();
+  auto use = [&](auto r) {
+    auto total = k.var(k.zeros<f32, 256>());
+    for (auto i : k.range(0, n)) {
+      auto [s, phase] = k.buf_phase(i, 2);
+      k.barrier_wait(full[s], phase);
+      total = total + k.local_load(a[s]) * cast<f32>(r + 1);
+      k.barrier_arrive(empty[s]);
+    }
+    store(y + r * 256 + c, total);
+  };
+  k.async_tasks(k.task_default({.num_regs = 40, .name = "load"},
+                               [&] {
+                                 for (auto i : k.range(0, n)) {
+                                   auto [s, phase] = k.buf_phase(i, 2);
+                                   k.barrier_wait(empty[s], phase ^ 1);
+                                   k.local_store(a[s], load(x + i * 256 + c));
+                                   k.barrier_arrive(full[s]);
+                                 }
+                               }),
+                k.task({.num_warps = 4, .num_regs = 184, .replicate = 2, .name = "use"}, [&] { use(k.replica_id()); }),
+                k.task({.num_warps = 1, .num_regs = 56, .name = "beside"}, [&] { use(k.let(2)); }));
+}
+
 /// KILN_MEETING(X): X(name) for each.
 #define KILN_MEETING(X)                                                                                                \
   X(bulk_alone) X(bulk_out) X(loads_arrive) X(arrivals_alone) X(fences) X(taken_over) X(scratch_in_tasks) X(two_regions) \
-  X(replicated_default) X(products)
+  X(replicated_default) X(products) X(budgets)
 
 } // namespace kiln_test::meeting

@@ -6,7 +6,7 @@
 #include <kiln/testing.hpp>
 #include <kiln/validate/validate.hpp>
 
-#include <chrono>
+#include <ctime>
 
 namespace {
 
@@ -106,14 +106,14 @@ TEST(InterpreterTasks, APipelinedMatmulIsCheckedInTwoSeconds) {
     a[i] = f16(static_cast<float>(static_cast<int>(i % 7) - 3));
     b[i] = f16(static_cast<float>(static_cast<int>(i % 5) - 2));
   }
-  auto const start = std::chrono::steady_clock::now();
+  std::clock_t const start = std::clock(); // processor time: other programs do not count
   ip::report const r = ip::run_all_policies(pipelined_matmul.graph(), {1},
                                             std::initializer_list<ip::host_argument>{a.array({tile, depth * steps}), b.array({depth * steps, tile}), c.array({tile, tile})});
-  double const seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  double const seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
   EXPECT_TRUE(r.clean()) << r.text();
   EXPECT_EQ(r.runs, 3);
   std::printf("%d steps, %d runs: %.2f s\n", steps, r.runs, seconds);
-  EXPECT_LT(seconds, 2.0 * 3); // 0.6 s alone; this machine is shared
+  EXPECT_LT(seconds, 2.0); // 0.6 s
   for (int i = 0; i < tile; i += 37)
     for (int j = 0; j < tile; j += 41) {
       float expected = 0;

@@ -212,6 +212,11 @@ public:
   // What follows is written as PTX that clobbers memory: the intrinsics promise to touch their operand's bytes alone, so that
   // LLVM would move ordinary accesses across an arrival or a wait.
   bool has_memory_barriers() const override { return target.arch >= 80; }
+  bool has_register_budgets() const override { return target.arch >= 90; }
+  void limit_registers(llvm::Function& f, int count) override { f.addFnAttr("nvvm.maxnreg", std::to_string(count)); }
+  void set_registers(int count, bool more) override {
+    ptx(std::string("setmaxnreg.") + (more ? "inc" : "dec") + ".sync.aligned.u32 " + std::to_string(count) + ";", "", {}, true);
+  }
   void warp_barrier() override { ptx("bar.warp.sync -1;", "", {}, true); }
   void barrier_init(Value* at, int count) override {
     ptx("mbarrier.init.shared.b64 [$0], $1;", "r,r", {address(at), b.getInt32(static_cast<unsigned>(count))});

@@ -72,6 +72,11 @@ public:
   /// Starts one; where the mask (if not null) is false, zeros are written.
   virtual void copy(Value* shared, Value* global, int /*bytes*/, Value* mask, cache_hint hint);
   virtual bool has_memory_barriers() const { return false; }
+  /// Whether four warps can hand registers to others.
+  virtual bool has_register_budgets() const { return false; }
+  virtual void limit_registers(llvm::Function& /*kernel*/, int /*a thread*/) {}
+  /// Sets the registers of each thread of the present four warps; more are waited for.
+  virtual void set_registers(int /*count*/, bool /*more*/) {}
   /// Barrier of one warp.
   virtual void warp_barrier() {}
   /// Barriers of 8 bytes in shared memory, at addresses there; counts are of threads that arrive.

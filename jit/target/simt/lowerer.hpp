@@ -234,6 +234,8 @@ private:
   lowerer(lowerer& kernel, agent const& a);
   llvm::Function* run_task();
   void plan_tasks();
+  void plan_registers();
+  void take_registers(int first);
   void inline_tasks();
   void walk(int begin, int end);
   registers emit_node(int node);
@@ -254,6 +256,8 @@ private:
   llvm::CallInst* scratch_base = nullptr;
   std::vector<std::pair<llvm::GlobalVariable*, std::int64_t>> scratch_of_tasks;
   int assert_node = -1;
+  int launch_registers = 0;         ///< of a thread, when the kernel starts; 0: the assembler's choice
+  std::vector<int> group_registers; ///< of each four warps, while tasks run; empty: as at the start
 
   using key = std::pair<int, int>; ///< node (+ result index), layout
   struct recorded_event {

@@ -102,6 +102,7 @@ void lowerer::make_function() {
                                     llvm::StringRef(mb.symbol.data(), mb.symbol.size()), mb.module);
   result.num_threads = all_threads;
   if (!parent) hw->prepare_kernel(*function, all_threads);
+  if (!parent && launch_registers) hw->limit_registers(*function, launch_registers);
   for (std::size_t i = 0; i < g.params.size(); ++i) {
     auto const slot = static_cast<unsigned>(first_slot_of(static_cast<int>(i)));
     if (g.params[i].kind == node_kind::value) continue;

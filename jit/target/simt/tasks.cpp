@@ -16,7 +16,7 @@ namespace kiln::jit::simt {
 
 namespace {
 
-constexpr int task_warps = 0, task_replicas = 2, task_first = 3, task_end_attribute = 5;
+constexpr int task_warps = 0, task_registers = 1, task_replicas = 2, task_first = 3, task_end_attribute = 5;
 
 /// Computed from parameters and constants alone, without memory: as cheap as a load from shared memory.
 bool computed_again(op o) {
@@ -91,8 +91,56 @@ void lowerer::plan_tasks() {
       if (a.region == region && a.warps > 1) a.barrier = take(a.replicas);
     taken = outside;
   }
+  plan_registers();
   if (all_warps * cta.warp_size > 1024)
     fail(-1, "kiln[R-CP08] " + std::to_string(all_warps) + " warps = " + std::to_string(all_warps * cta.warp_size) + " threads > 1024; use fewer or smaller tasks");
+}
+
+// Registers move between groups of four warps only, so that a group has one budget: the largest that one of its tasks asks for. What
+// the CTA starts with is shared out exactly: a group that asked for more than is left would wait for ever.
+void lowerer::plan_registers() {
+  constexpr int group = 4, all = 65536, least = 24, most = 256;
+  int regions = 0, fallback = 0; // registers of the default task
+  bool asked = false;
+  for (int i = 0; i < g.size(); ++i) {
+    regions += g[i].code == op::tasks_begin;
+    if (g[i].code != op::task_begin) continue;
+    asked |= g.attribute(i, task_registers) != 0;
+    if (g.attribute(i, task_warps) == 0) fallback = static_cast<int>(g.attribute(i, task_registers));
+  }
+  if (!asked) return;
+  if (!hw->has_register_budgets() || regions > 1 || cta.num_warps % group != 0) {
+    result.notes.push_back(std::string(".num_regs has no effect ") + (!hw->has_register_budgets() ? "on " + std::string(target.name())
+                                                                      : regions > 1               ? std::string("in a kernel with several async_tasks")
+                                                                                                  : std::string("where the kernel's warps are no multiple of 4")));
+    return;
+  }
+  all_warps = (all_warps + group - 1) / group * group;
+  int const threads = all_warps * cta.warp_size, groups = all_warps / group;
+  if (threads > 1024) return; // refused below
+  launch_registers = std::min(all / threads, 248) / 8 * 8;
+  group_registers.assign(static_cast<std::size_t>(groups), 0);
+  for (int w = 0; w < cta.num_warps; w += group) group_registers[static_cast<std::size_t>(w / group)] = fallback;
+  for (agent const& a : agents)
+    for (int w = a.first_warp; w < a.first_warp + a.warps * a.replicas; ++w) {
+      int& r = group_registers[static_cast<std::size_t>(w / group)];
+      r = std::max(r, static_cast<int>(g.attribute(a.task, task_registers)));
+    }
+  int const pool = launch_registers * threads, each = group * cta.warp_size;
+  int given = 0, open = 0;
+  for (int r : group_registers) given += r * each, open += r == 0;
+  int const rest = open ? std::min(most, (pool - given) / (open * each) / 8 * 8) : 0;
+  if (given > pool || (open && rest < least))
+    fail(-1, "kiln[R-CP09] registers: the tasks ask for " + std::to_string(given) + (open ? " and leave less than 24 a thread to the others" : "") + ", a CTA of " +
+                 std::to_string(threads) + " threads starts with " + std::to_string(pool) + " (" + std::to_string(launch_registers) + " each); lower .num_regs");
+  for (int& r : group_registers)
+    if (r == 0) r = rest;
+}
+
+/// The present warps' budget; `first` is a warp of theirs.
+void lowerer::take_registers(int first) {
+  int const r = group_registers[static_cast<std::size_t>(first / 4)];
+  if (r != launch_registers) hw->set_registers(r, r > launch_registers);
 }
 
 cta_shape lowerer::cta_at(int node) const {
@@ -153,10 +201,13 @@ void lowerer::fork(int region) {
       scratch_of_tasks.push_back({task.scratch_variable, a.replicas * ((task.scratch_bytes + 127) / 128 * 128)});
     }
   fork_point->eraseFromParent();
+  if (!group_registers.empty()) take_registers(0);
   llvm::IRBuilder<>::InsertPointGuard guard(b);
   b.SetInsertPoint(workers);
   debug_location(-1);
   hw->barrier(true);
+  for (int w = cta.num_warps; w < all_warps && !group_registers.empty(); w += 4) // those that have nothing to do, too
+    when(b.CreateICmpEQ(b.CreateLShr(warp_of_cta, 2), i32(w / 4)), [&] { take_registers(w); });
   std::vector<Value*> arguments(slots.begin(), slots.end());
   for (auto const& [a, f] : all) {
     // The branch takes whole warps.
