@@ -224,6 +224,7 @@ public:
   registers outer_cell(int cell);
   void fork(int region);
   void join();
+  void meet_all();
   /// The shape of the CTA's part that runs a node.
   cta_shape cta_at(int node) const;
   int narrow_words = 0; ///< registers of the largest tile that was kept narrow

@@ -186,10 +186,14 @@ void lowerer::agent_barrier(bool all_memory) {
   else hw->named_barrier(barrier_id, cta.threads(), true);
 }
 
+/// Where the kernel's warps and the others meet. They come from different places of the program, which tools that look for races
+/// only follow where the barrier names its number of threads.
+void lowerer::meet_all() { hw->named_barrier(i32(0), all_warps * cta.warp_size, true); }
+
 void lowerer::fork(int region) {
   // Thread 0 leaves here what tasks ask for.
   when(b.CreateICmpEQ(thread, i32(0)), [&] { fork_point = b.CreateCall(marker_function); });
-  hw->barrier(true);
+  meet_all();
   structure({.what = local_event::kind::barrier});
   std::vector<std::pair<agent, llvm::Function*>> all;
   for (agent const& a : agents)
@@ -205,7 +209,7 @@ void lowerer::fork(int region) {
   llvm::IRBuilder<>::InsertPointGuard guard(b);
   b.SetInsertPoint(workers);
   debug_location(-1);
-  hw->barrier(true);
+  meet_all();
   for (int w = cta.num_warps; w < all_warps && !group_registers.empty(); w += 4) // those that have nothing to do, too
     when(b.CreateICmpEQ(b.CreateLShr(warp_of_cta, 2), i32(w / 4)), [&] { take_registers(w); });
   std::vector<Value*> arguments(slots.begin(), slots.end());
@@ -214,12 +218,12 @@ void lowerer::fork(int region) {
     Value* from = b.CreateSub(warp_of_cta, i32(a.first_warp));
     when(b.CreateICmpULT(from, i32(a.warps * a.replicas)), [&, f = f] { calls.push_back(b.CreateCall(f, arguments)); });
   }
-  hw->barrier(true);
+  meet_all();
   workers = b.GetInsertBlock();
 }
 
 void lowerer::join() {
-  hw->barrier(true);
+  meet_all();
   structure({.what = local_event::kind::barrier});
 }
 
