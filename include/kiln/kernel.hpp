@@ -20,6 +20,8 @@
 #include <kiln/dsl/any.hpp>
 #include <kiln/dsl/math.hpp>
 #include <kiln/dsl/shape.hpp>
+#include <kiln/dsl/order.hpp>
+#include <kiln/dsl/random.hpp>
 #include <kiln/dsl/local.hpp>
 #include <kiln/dsl/alias.hpp>
 #include <kiln/dsl/memory.hpp>

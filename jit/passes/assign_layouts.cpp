@@ -146,6 +146,7 @@ struct chooser {
     for (int u : users[static_cast<std::size_t>(i)]) {
       op const code = g[u].code;
       if (code == op::scan) return scan_layout(g.shape_of(i), static_cast<int>(g.attribute(u, 1)), cta);
+      if (code == op::sort) return scan_layout(g.shape_of(i), static_cast<int>(g.attribute(u, 0)), cta);
       if (is_access(code)) {
         if (g.operand(u, 0) != i && code != op::store) continue;
         return for_access(u);
@@ -326,6 +327,9 @@ struct chooser {
       return reduced_layout(l ? *l : preferred(g[first].shape), g.shape_of(first), axis, sh, cta);
     }
     case op::scan: return scan_layout(sh, static_cast<int>(g.attribute(i, 1)), cta);
+    case op::sort: return scan_layout(sh, static_cast<int>(g.attribute(i, 0)), cta);
+    case op::histogram:
+    case op::topk: return preferred(g[i].shape);
     case op::result: return known[static_cast<std::size_t>(first)];
     case op::gather:
     case op::local_gather: { // the indices decide: the source may have another shape

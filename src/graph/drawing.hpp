@@ -28,7 +28,7 @@ inline char const* colour_of(graph_view const& g, int i) {
   if (has(o, trait::opens) || has(o, trait::middle) || has(o, trait::closes)) return "#e4e7eb";
   if (has(o, trait::effect) || o == op::assume) return "#ffc9c9";
   if (o == op::load || o == op::store || o == op::atomic_rmw || o == op::atomic_cas || o == op::async_commit || o == op::async_wait || o == op::sync) return "#cfe2ff";
-  if (o == op::reduce || o == op::arg_reduce || o == op::scan || o == op::dot || o == op::gather) return "#e8d5f5";
+  if (o == op::reduce || o == op::arg_reduce || o == op::scan || (o >= op::gather && o <= op::topk)) return "#e8d5f5";
   if (o == op::var || o == op::var_get || o == op::var_set) return "#fff3bf";
   return "#ffffff";
 }

@@ -39,6 +39,12 @@ KILN_BODY(broadcast) KILN_BODY(reshape) KILN_BODY(trans) KILN_BODY(join) KILN_BO
 // reduction.cpp
 KILN_BODY(reduce) KILN_BODY(arg_reduce) KILN_BODY(scan)
 
+// order.cpp
+KILN_BODY(histogram) KILN_BODY(sort) KILN_BODY(topk)
+
+// random.cpp
+KILN_BODY(philox)
+
 // dot.cpp
 KILN_BODY(dot)
 

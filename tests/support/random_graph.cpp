@@ -22,7 +22,9 @@ bool accepts(op o, dtype t) {
   case op::if_begin: case op::if_else: case op::if_end: case op::while_begin: case op::while_test: case op::while_end:
   case op::device_assert: case op::assume: case op::sync: // on conditions, or on nothing
     return is_bool(t);
-  case op::combine_begin: case op::combine_arg: case op::combine_end: case op::result: case op::arg_reduce:
+  case op::histogram: return is_int(t);
+  case op::philox: return t == dtype::u64;
+  case op::combine_begin: case op::combine_arg: case op::combine_end: case op::result: case op::arg_reduce: case op::sort: case op::topk:
   case op::neg: case op::abs: case op::add: case op::sub: case op::mul: case op::div: case op::min: case op::max:
   case op::lt: case op::le: case op::gt: case op::ge:
     return is_arithmetic(t);

@@ -29,6 +29,7 @@ int generator::variants(op o) {
   case op::min: case op::max: case op::iota: case op::var: case op::var_get: case op::var_set: case op::view_index: case op::local_scatter:
   case op::load: case op::store: case op::async_load: case op::async_commit: case op::async_wait: case op::for_begin: case op::for_end:
   case op::if_begin: case op::dot: case op::local_load: case op::region:
+  case op::philox: case op::histogram: case op::sort: case op::topk:
     return 4;
   case op::combine_begin: case op::combine_arg: case op::combine_end: return 5;
   default: return 2;
@@ -57,7 +58,7 @@ bool generator::emit(op o, dtype t, int variant) {
   if (o == op::atomic_rmw || o == op::atomic_cas) return atomic(o, t, variant);
   if (has(o, trait::elementwise)) return elementwise(o, t, variant);
   if (o <= op::split) return reshaping(o, t, variant);
-  if (o <= op::dot) return across(o, t, variant);
+  if (o <= op::topk) return across(o, t, variant);
   if (o == op::async_load || o == op::async_commit || o == op::async_wait) return asynchronous(o, t, variant);
   return local(o, t, variant);
 }
@@ -217,7 +218,12 @@ bool generator::custom_combine(dtype t, int variant) {
     auto const [begin, x] = open(1);
     int const y = o == op::max ? node(o, t, 0, {x[0], x[1]}, {0}) : node(o, t, 0, {x[0], x[1]});
     push(op::combine_end, {}, node_kind::none, 0, {y}, {begin});
-    value r = computed(node(op::reduce, t, result, {v.node}, {sum, axis, keeps, 0, begin}), t, result);
+    // A sum of f16 or bf16 that is rounded at every step must stay exact in any grouping.
+    bool const exact = !is_float(t) || mantissa_bits_of(t) >= 12 || o == op::max || shape_at(s).extent[axis] <= (t == dtype::f16 ? 256 : 32);
+    bool const scans = chance(40) && exact && may(op::scan, t);
+    int const n = scans ? node(op::scan, t, s, {v.node}, {sum, axis, chance(50), begin})
+                        : node(op::reduce, t, result, {v.node}, {sum, axis, keeps, 0, begin});
+    value r = computed(n, t, scans ? s : result);
     r.loose_zero = is_float(t);
     keep(r);
     if (variant < 3) return true;
@@ -231,9 +237,12 @@ bool generator::custom_combine(dtype t, int variant) {
     second = node(op::add, t, 0, {node(op::mul, t, 0, {x[2], x[1]}), x[3]});
   }
   push(op::combine_end, {}, node_kind::none, 0, {first, second}, {begin});
-  int const both = node(op::reduce, t, result, {a.node, b.node}, {sum, axis, keeps, 0, begin});
-  keep(moved(a, node(op::result, t, result, {both}, {0}), result));
-  keep(computed(node(op::result, dtype::i32, result, {both}, {1}), dtype::i32, result));
+  bool const scans = chance(50) && may(op::scan, t);
+  std::int32_t const to_shape = scans ? s : result;
+  int const both = scans ? node(op::scan, t, s, {a.node, b.node}, {sum, axis, chance(50), begin})
+                         : node(op::reduce, t, result, {a.node, b.node}, {sum, axis, keeps, 0, begin});
+  keep(moved(a, node(op::result, t, to_shape, {both}, {0}), to_shape));
+  keep(computed(node(op::result, dtype::i32, to_shape, {both}, {1}), dtype::i32, to_shape));
   return true;
 }
 
@@ -298,6 +307,11 @@ bool generator::elementwise(op o, dtype t, int variant) {
     value r = computed(node(o, t, s, {x.node}, {0}), t, s);
     r.loose_zero = x.loose_zero;
     keep(r);
+    return true;
+  }
+  case op::philox: { // of any seed and counter
+    value const key = want(t, s), low = want(t, s), high = want(t, s);
+    keep(computed(node(o, dtype::u32, s, {key.node, low.node, high.node}, {variant % 4}), dtype::u32, s));
     return true;
   }
   case op::fma: {
@@ -434,7 +448,7 @@ bool generator::across(op o, dtype t, int variant) {
   switch (o) {
   case op::reduce: case op::scan: {
     auto const r = static_cast<reduce_op>(variant);
-    if (r == reduce_op::custom) return o == op::reduce && is_arithmetic(t) && custom_combine(t, below(3));
+    if (r == reduce_op::custom) return is_arithmetic(t) && custom_combine(t, below(5));
     bool const fits = r == reduce_op::any || r == reduce_op::all ? is_bool(t) : r == reduce_op::bit_xor ? is_int(t) || is_bool(t) : is_arithmetic(t);
     if (!fits) return false;
     bool const adds = r == reduce_op::sum || r == reduce_op::prod;
@@ -454,6 +468,33 @@ bool generator::across(op o, dtype t, int variant) {
     value v = computed(node(o, t, to, {x.node}, {variant, all ? -1 : axis, keeps, minmax ? below(2) : 0, -1}), t, to);
     v.loose_zero = is_float(t);
     keep(v);
+    return true;
+  }
+  case op::histogram: {
+    // Mostly inside the bins; the rest is not counted.
+    value x = want(t, s);
+    int const bins = variant % 2 ? extent() : between(1, 300);
+    if (may(op::rem, t) && bins + 3 < (1 << (bits_of(t) - 1)) && chance(70)) x.node = node(op::rem, t, s, {x.node, constant(t, s, bins + 3)});
+    std::int32_t const to = r_.intern(shape{1, {bins}});
+    int const n = variant >= 2 ? node(o, dtype::i32, to, {x.node, want(dtype::b1, s).node}) : node(o, dtype::i32, to, {x.node});
+    keep(computed(n, dtype::i32, to));
+    return true;
+  }
+  case op::sort: {
+    value const x = want(t, s);
+    value r = moved(x, node(o, t, s, {x.node}, {axis, variant % 2}), s);
+    keep(r);
+    return true;
+  }
+  case op::topk: {
+    value x = want(t, s);
+    if (is_int(t) && may(op::rem, t) && chance(50)) x.node = node(op::rem, t, s, {x.node, constant(t, s, 5)}); // many equal ones
+    shape to = form;
+    to.extent[axis] = variant == 3 ? form.extent[axis] : between(1, form.extent[axis]);
+    std::int32_t const r = r_.intern(to);
+    int const both = node(o, t, r, {x.node}, {axis, variant % 2});
+    keep(moved(x, node(op::result, t, r, {both}, {0}), r));
+    keep(computed(node(op::result, dtype::i32, r, {both}, {1}), dtype::i32, r));
     return true;
   }
   case op::arg_reduce: {

@@ -379,6 +379,41 @@ TEST(InterpreterScans, EveryTypeBothWays) {
   });
 }
 
+// a * x + b from the left: associative, not commutative.
+TEST(InterpreterScans, PairsInOrderBothWays) {
+  auto g = record([](context& k, ptr<const i32> a, ptr<const i32> b, ptr<i32> y) {
+    auto i = k.iota<0, 3, 7>() * 7 + k.iota<1, 3, 7>();
+    auto after = [](auto a0, auto b0, auto a1, auto b1) { return pair_of{a0 * a1, a1 * b0 + b1}; };
+    auto p = load(a + i), q = load(b + i);
+    auto there = scan<1>(p, q, after);
+    auto back = scan<1>(p, q, after, {.reverse = true});
+    store(y + i, there.first);
+    store(y + 21 + i, there.second);
+    store(y + 42 + i, back.first);
+    store(y + 63 + i, back.second);
+    store(y + 84 + i, scan<0>(p, [](auto l, auto r) { return l * 2 - l + (r - r) + (l - l); }));
+  });
+  guarded<i32> a = small<i32>(21, 5, -3, 3), b = small<i32>(21, 6, -9, 9), y(105);
+  run_clean(g, {1}, {a, b, y});
+  for (std::size_t r = 0; r < 3; ++r) {
+    i32 m = 1, c = 0;
+    for (std::size_t j = 0; j < 7; ++j) {
+      std::size_t const e = r * 7 + j;
+      c = a[e] * c + b[e], m *= a[e];
+      EXPECT_EQ(y[e], m);
+      EXPECT_EQ(y[21 + e], c);
+      EXPECT_EQ(y[84 + e], a[j]); // "the first" of a column
+    }
+    m = 1, c = 0;
+    for (std::size_t j = 7; j-- > 0;) {
+      std::size_t const e = r * 7 + j;
+      c = a[e] * c + b[e], m *= a[e];
+      EXPECT_EQ(y[42 + e], m);
+      EXPECT_EQ(y[63 + e], c);
+    }
+  }
+}
+
 template <int N>
 void ones() {
   auto g = record([](context& k, ptr<i32> y) {

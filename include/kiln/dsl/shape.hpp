@@ -297,6 +297,41 @@ constexpr auto scan(X const& x, scan_options o = {}, site at = {}) {
   auto v = detail::read(x, at);
   return detail::shape_op<decltype(v)>(op::scan, v, {static_cast<int>(Op.combine), detail::normal_axis(Axis, from.rank), o.reverse, -1}, at);
 }
+/// Inclusive scan with a lambda of two scalars, which must be associative but need not commute: the left operand is what
+/// comes earlier in the scan. `scan<1>(x, [](auto a, auto b) { return a * b; }, {.reverse = true})`.
+template <int Axis, tile_like X, class F>
+  requires(!tile_like<F> && !std::same_as<F, scan_options>)
+constexpr auto scan(X const& x, F const& combine, scan_options o = {}, site at = {}) {
+  constexpr detail::extents from = detail::dims_of<X>();
+  static_assert(Axis < from.rank && Axis >= -from.rank, "kiln[T-11] scan: no such axis");
+  using Element = tile<detail::element_of<X>>;
+  constexpr bool returns = std::same_as<decltype(combine(std::declval<Element>(), std::declval<Element>())), Element>;
+  static_assert(returns, "kiln[T-12] a combine must return a scalar of the tile's element type; cast<T>(...) the result");
+  if constexpr (returns) {
+    auto v = detail::read(x, at);
+    int body = detail::record_combine<detail::element_of<X>>(*v.recorder_, combine, at);
+    return detail::shape_op<decltype(v)>(op::scan, v, {static_cast<int>(reduce_op::custom), detail::normal_axis(Axis, from.rank), o.reverse, body}, at);
+  }
+}
+/// The same over two tiles of one shape: the lambda takes (a0, a1, b0, b1) and returns `pair_of(c0, c1)`.
+template <int Axis, tile_like X, tile_like Y, class F>
+constexpr auto scan(X const& x, Y const& y, F const& combine, scan_options o = {}, site at = {}) {
+  constexpr detail::extents from = detail::dims_of<X>();
+  static_assert(from == detail::dims_of<Y>(), "kiln[T-05] a scan over two tiles needs equal shapes");
+  static_assert(Axis < from.rank && Axis >= -from.rank, "kiln[T-11] scan: no such axis");
+  constexpr bool returns = detail::combines_pairs<tile<detail::element_of<X>>, tile<detail::element_of<Y>>, F>();
+  static_assert(returns, "kiln[T-12] a combine of pairs must return pair_of(first, second) with the tiles' element types");
+  if constexpr (returns) {
+    auto v = detail::read(x, at);
+    auto w = detail::read(y, at);
+    using A = decltype(v);
+    using B = decltype(w);
+    recorder& r = *v.recorder_;
+    int body = detail::record_combine2<detail::element_of<X>, detail::element_of<Y>>(r, combine, at);
+    int n = r.push(op::scan, detail::type_of<A>(r), {v.node_, w.node_}, {static_cast<int>(reduce_op::custom), detail::normal_axis(Axis, from.rank), o.reverse, body}, at);
+    return pair_of<A, B>{{&r, r.push(op::result, detail::type_of<A>(r), {n}, {0}, at)}, {&r, r.push(op::result, detail::type_of<B>(r), {n}, {1}, at)}};
+  }
+}
 /// Cumulative sum along `Axis`.
 template <int Axis = -1, tile_like X>
 constexpr auto cumsum(X const& x, scan_options o = {}, site at = {}) {

@@ -48,7 +48,7 @@ inline constexpr named_kind kinds_by_name[] = {
     {"keep", attribute_kind::flag},       {"reverse", attribute_kind::flag},    {"relaxed", attribute_kind::flag},
     {"require", attribute_kind::flag},    {"unique", attribute_kind::flag},     {"per_thread", attribute_kind::flag},
     {"exclusive", attribute_kind::flag},  {"no_ending_sync", attribute_kind::flag}, {"read_only", attribute_kind::flag},
-    {"fence", attribute_kind::fence},
+    {"fence", attribute_kind::fence},     {"descending", attribute_kind::flag}, {"largest", attribute_kind::flag},
 };
 constexpr attribute_kind find_attribute_kind(op o, int i) {
   std::string_view name = attribute_name(o, i);

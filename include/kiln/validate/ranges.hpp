@@ -264,6 +264,7 @@ private:
       return;
     }
     case op::for_begin: loop(i); return;
+    case op::histogram: set(i, {0, g_.shape_of(g_.operand(i, 0)).elements(), 1, 0}); return;
     case op::arg_reduce: {
       shape const& s = g_.shape_of(g_.operand(i, 0));
       set(i, {0, s.extent[g_.attribute(i, 1)] - 1, 1, 0});
@@ -344,7 +345,7 @@ private:
       return;
     }
     case op::broadcast: case op::reshape: case op::trans: case op::split: case op::max_contiguous: set(i, in(i, 0)); return;
-    case op::gather: set(i, in(i, 0)); return;
+    case op::gather: case op::sort: case op::topk: set(i, in(i, 0)); return;
     case op::join: set(i, join(in(i, 0), in(i, 1))); return;
     case op::eq: case op::ne: case op::lt: case op::le: case op::gt: case op::ge: comparison(i); return;
     default: anything(i); return;

@@ -42,7 +42,7 @@ constexpr op_facts facts_of(op o) {
   bool const promise = o == op::multiple_of || o == op::max_contiguous;
   if ((t & trait::elementwise) == trait::elementwise && !promise && o != op::ptr_add && o != op::constant && o != op::iota)
     f.where = op_facts::elementwise;
-  else if (o >= op::broadcast && o <= op::dot && o != op::result)
+  else if (o >= op::broadcast && o <= op::topk && o != op::result)
     f.where = op_facts::across;
   else if (o >= op::extent && o <= op::atomic_cas && o != op::ptr_add)
     f.where = op_facts::global;
@@ -50,7 +50,7 @@ constexpr op_facts facts_of(op o) {
     f.where = op_facts::local;
   else if (is_of_tasks(o))
     f.where = op_facts::tasks;
-  if (f.where != op_facts::elementwise || o == op::cast || o == op::bitcast || o == op::isnan || o == op::where) return f;
+  if (f.where != op_facts::elementwise || o == op::cast || o == op::bitcast || o == op::isnan || o == op::where || o == op::philox) return f;
   constexpr std::uint16_t b1 = types_where(is_bool), ints = types_where(is_int), numbers = types_where(is_arithmetic);
   switch (o) {
   case op::bit_and: case op::bit_or: case op::bit_xor: case op::bit_not: f.accepts = ints | b1; break;
@@ -426,6 +426,10 @@ private:
       return no_result();
     case op::result: {
       int const from = operand(0);
+      if (g_[from].code == op::topk) {
+        if (!attribute_in(0, 0, 1)) return false;
+        return result_is(node_kind::value, attribute(0) == 0 ? g_[from].type : dtype::i32, g_[from].shape) || bad_result("that of topk's values, or i32 for its indices");
+      }
       if (g_[from].code != op::reduce && g_[from].code != op::scan) return bad_operand(0, "a reduction over several tiles");
       if (!attribute_in(0, 0, g_[from].operand_count - 1)) return false;
       return result_is(node_kind::value, g_[g_.operand(from, static_cast<int>(attribute(0)))].type, g_[from].shape) || bad_result("that of the reduced tile");
@@ -528,6 +532,10 @@ private:
     case op::bitcast:
       if (bits_of(t) != bits_of(n.type) || is_bool(t) || is_bool(n.type)) return bad_operand(0, "a type of the result's width, not b1");
       return true;
+    case op::philox:
+      for (int j = 0; j < 3; ++j)
+        if (in(j).type != dtype::u64) return bad_operand(j, "u64");
+      return attribute_in(0, 0, 3) && (n.type == dtype::u32 || bad_result("u32"));
     default: // isnan
       if (!computes_float(t)) return bad_operand(0, "a floating value of 16 bits or more");
       return n.type == dtype::b1 || bad_result("b1");
@@ -623,7 +631,7 @@ private:
     if (n.kind != node_kind::value) return bad_result("a value");
     shape const& from = shape_in(0);
     dtype const t = in(0).type;
-    if (n.code != op::arg_reduce && n.type != t) return bad_result("the operand's element type");
+    if (n.code != op::arg_reduce && n.code != op::histogram && n.type != t) return bad_result("the operand's element type");
     switch (n.code) {
     case op::broadcast: return broadcasts_to(from, to) || bad_operand(0, "a shape that broadcasts to the result's");
     case op::reshape: return from.elements() == to.elements() || bad_operand(0, "as many elements as the result");
@@ -664,6 +672,22 @@ private:
       if (!indexed(from, shape_in(1), attribute(0))) return bad_operand(1, "indices of the source's rank, not larger beside the axis");
       if (!is_int(in(1).type)) return bad_operand(1, "integers");
       return same_shape(n.shape, in(1).shape) || bad_result("the indices' shape");
+    case op::histogram:
+      if (!is_int(t) || from.rank < 1) return bad_operand(0, "a tile of integers");
+      if (n.operand_count == 2 && !like(1, dtype::b1, in(0).shape)) return bad_operand(1, "b1 of the first operand's shape");
+      return (n.type == dtype::i32 && to.rank == 1) || bad_result("an i32 tile with one axis");
+    case op::sort:
+      if (!attribute_in(0, 0, from.rank - 1) || !attribute_in(1, 0, 1)) return false;
+      if (!is_arithmetic(t)) return bad_operand(0, "numbers");
+      return same_shape(n.shape, in(0).shape) || bad_result("the operand's shape");
+    case op::topk: {
+      if (!attribute_in(0, 0, from.rank - 1) || !attribute_in(1, 0, 1)) return false;
+      if (!is_arithmetic(t)) return bad_operand(0, "numbers");
+      shape all = to; // but for the axis, whose extent says how many
+      int const axis = static_cast<int>(attribute(0));
+      if (to.rank == from.rank && to.extent[axis] <= from.extent[axis]) all.extent[axis] = from.extent[axis];
+      return all == from || bad_result("the operand's shape, at most as long along the axis");
+    }
     default: return true;
     }
   }

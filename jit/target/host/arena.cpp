@@ -54,6 +54,9 @@ bool brings_own_loops(graph_view const& g, int n) {
   case op::scan:
   case op::join:
   case op::dot:
+  case op::histogram:
+  case op::sort:
+  case op::topk:
   case op::atomic_rmw:
   case op::atomic_cas:
   case op::local_scatter:
@@ -73,6 +76,7 @@ int cost_of(op o, dtype t) {
   case op::cos:
   case op::tanh:
   case op::erf: return 25;
+  case op::philox: return 60;
   case op::rsqrt: return 8;
   case op::sqrt: return 5;
   case op::div:
@@ -158,6 +162,11 @@ void make_slices(graph_view const& g, plan& p) {
       if (g[v].kind != node_kind::token && is_tile(g, v)) add(0, x.type, v);
     } else if (p.kept[at(i)]) {
       const bool several = (x.code == op::reduce || x.code == op::scan) && x.operand_count > 1;
+      if (x.code == op::topk) {
+        add(0, x.type, i);
+        add(1, dtype::i32, i);
+        continue;
+      }
       for (int k = 0; k < (several ? x.operand_count : 1); ++k) add(k, several ? g[g.operand(i, k)].type : x.type, i);
     }
   }
@@ -227,6 +236,7 @@ void lay_out_arena(graph_view const& g, plan& p, std::vector<std::vector<int>> c
   for (int i = 0; i < g.size(); ++i) {
     if (g[i].code == op::dot) p.shared_scratch(dot_scratch_bytes(g, i));
     if (const std::int64_t few = private_counters_of(g, i).count) p.shared_scratch(bytes_of(g[g.operand(i, 0)].type, few));
+    if (const std::int64_t some = order_scratch_bytes(g, i)) p.shared_scratch(some);
   }
 }
 

@@ -4,6 +4,7 @@
 #include "jit/emit/integer.hpp"
 #include "jit/emit/math.hpp"
 #include "jit/emit/minmax.hpp"
+#include "jit/emit/philox.hpp"
 
 namespace kiln::jit::host {
 
@@ -114,6 +115,7 @@ Value* writer::apply(int n, llvm::ArrayRef<Value*> x) {
       return narrow_float(emit::fma(e, widen_float(x[0], from), widen_float(x[1], from), widen_float(x[2], from)), t);
     return emit::fma(e, x[0], x[1], x[2]);
   case op::where: return b.CreateSelect(x[0], x[1], x[2]);
+  case op::philox: return emit::philox(e, x[0], x[1], x[2], static_cast<int>(g.attribute(n, 0)));
   default: refuse(n, "is not element-wise");
   }
 }

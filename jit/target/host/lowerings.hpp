@@ -20,7 +20,7 @@ enum class part : std::uint8_t {
   load,        ///< writer::pull_access and read_guarded
   store,       ///< a root of a nest, nest.cpp
   reduction,   ///< accumulators of a nest, nest.cpp
-  own,         ///< brings its own loops: own.cpp, atomic.cpp, dot.cpp
+  own,         ///< brings its own loops: own.cpp, order.cpp, atomic.cpp, dot.cpp
   address,     ///< writer::pull_address, pull_region, view_address
   refused,     ///< not compiled for the host; lower() says so
   nothing,     ///< has no code: one task runs the CTA, copies are eager, promises are not needed
@@ -96,6 +96,7 @@ constexpr part part_of(op o) {
   case op::ge:
   case op::fma:
   case op::where:
+  case op::philox:
   case op::multiple_of:
   case op::max_contiguous: return part::elementwise;
   case op::ptr_add:
@@ -117,6 +118,9 @@ constexpr part part_of(op o) {
   case op::join:
   case op::scan:
   case op::dot:
+  case op::histogram:
+  case op::sort:
+  case op::topk:
   case op::atomic_rmw:
   case op::atomic_cas:
   case op::local_scatter:

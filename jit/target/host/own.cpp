@@ -16,6 +16,9 @@ void writer::emit_own(int n, nest const&) {
   case op::atomic_rmw:
   case op::atomic_cas: emit_atomic(n); break;
   case op::dot: emit_dot(n); break;
+  case op::histogram: emit_histogram(n); break;
+  case op::sort:
+  case op::topk: emit_sort(n); break;
   default: refuse(n, "has no loops of its own");
   }
 }

@@ -271,6 +271,7 @@ private:
       visit(n, true, r);
       forced_[at(n)] = was;
     } else if (g[n].code == op::trans || g[n].code == op::join || g[n].code == op::scan || g[n].code == op::dot ||
+               g[n].code == op::histogram || g[n].code == op::sort || g[n].code == op::topk ||
                (g[n].code == op::reduce && brings_own_loops(g, n))) {
       const bool in_place = g[n].code == op::dot && result_.in_place[at(n)] >= 0;
       for (int j = 0; j < g[n].operand_count; ++j)

@@ -85,6 +85,8 @@ struct plan {
 constexpr std::int64_t a_panel_stride(std::int64_t k) { return k + 16; }
 /// Scratch that the panels of a dot take.
 std::int64_t dot_scratch_bytes(graph_view const& g, int n);
+/// Scratch of a histogram, sort or topk; 0: n is none.
+std::int64_t order_scratch_bytes(graph_view const& g, int n);
 
 /// An atomic addition of a tile to a few counters, base[low .. low + count), whose old values nobody asks for. Each CTA may
 /// add up its own first: integer sums do not show in what order they came about. count == 0: it is none.

@@ -225,7 +225,7 @@ private:
   Value* fold(Value* v, llvm::function_ref<Value*(Value*, Value*)> combine);
   unsigned lanes_for(int bits, std::int64_t extent) const;
 
-  // -- own.cpp, atomic.cpp, dot.cpp: operations with loops of their own
+  // -- own.cpp, order.cpp, atomic.cpp, dot.cpp: operations with loops of their own
   // -------------------------------------------------------
   void emit_own(int n, nest const& it);
   void emit_scan(int n);
@@ -233,6 +233,8 @@ private:
   void emit_join(int n);
   void emit_scatter(int n);
   void emit_print(int n);
+  void emit_histogram(int n); // order.cpp
+  void emit_sort(int n);
   void emit_atomic(int n);
   void emit_private_counters(int n, private_counters const& few);
   Value* atomic(int n, Value* pointer, llvm::ArrayRef<Value*> operands);

@@ -165,6 +165,24 @@ public:
     return b.CreateBitCast(c, b.getInt32Ty());
   }
 
+  bool has_pair_extremum() const override { return target.arch >= 80; }
+  Value* pair_extremum(bool maximum, Value* x, Value* y, dtype t) override {
+    llvm::Type* i32 = b.getInt32Ty();
+    std::string const text = std::string(maximum ? "max" : "min") + (t == dtype::f16 ? ".f16x2" : ".bf16x2") + " $0, $1, $2;";
+    llvm::FunctionType* f = llvm::FunctionType::get(i32, {i32, i32}, false);
+    llvm::CallInst* c = b.CreateCall(f, llvm::InlineAsm::get(f, text, "=r,r,r", false), {x, y});
+    c->addFnAttr(llvm::Attribute::getWithMemoryEffects(b.getContext(), llvm::MemoryEffects::none()));
+    c->addFnAttr(llvm::Attribute::NoUnwind);
+    return c;
+  }
+  Value* made_here(Value* x) override {
+    llvm::Type* i32 = b.getInt32Ty();
+    llvm::FunctionType* f = llvm::FunctionType::get(i32, {i32}, false);
+    llvm::CallInst* c = b.CreateCall(f, llvm::InlineAsm::get(f, "mov.b32 $0, $1;", "=r,r", true), {x});
+    c->addFnAttr(llvm::Attribute::NoUnwind);
+    return c;
+  }
+
   bool has_vector_adds() const override { return target.arch >= 90; }
   void add(Value* address, llvm::ArrayRef<Value*> words, dtype t, memory_scope s, Value* mask) override {
     std::string list, constraints = "l";

@@ -4,6 +4,7 @@
 
 #include "jit/emit/integer.hpp"
 #include "jit/emit/math.hpp"
+#include "jit/emit/philox.hpp"
 
 namespace kiln::jit::simt {
 
@@ -157,6 +158,7 @@ KILN_ELEMENT(fma, {
   return c.floating([&](Value* p, Value* q, Value* r) { return emit::fma(c.e, p, q, r); }, x[0], x[1], x[2]);
 })
 KILN_ELEMENT(where, return b.CreateSelect(x[0], x[1], x[2]);)
+KILN_ELEMENT(philox, return emit::philox(c.e, x[0], x[1], x[2], static_cast<int>(c.k.g.attribute(c.node, 0)));)
 KILN_ELEMENT(multiple_of, return x[0];)
 KILN_ELEMENT(max_contiguous, return x[0];)
 KILN_ELEMENT(ptr_add, c.k.fail(c.node, "internal: pointers are added in element_wise");)

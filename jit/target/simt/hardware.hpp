@@ -62,6 +62,12 @@ public:
   /// Two f8 in an i16 as two f16 in an i32, exactly; nullptr where there is no instruction.
   virtual Value* widen_pair(Value* /*i16*/, dtype) { return nullptr; }
 
+  /// Whether there is an instruction for the maximum or minimum of two pairs of f16 or bf16, numbers before NaN.
+  virtual bool has_pair_extremum() const { return false; }
+  virtual Value* pair_extremum(bool /*maximum*/, Value* x, Value* /*y*/, dtype) { return x; }
+  /// The same i32, made where this stands: what is computed from it is not computed earlier and kept.
+  virtual Value* made_here(Value* i32) { return i32; }
+
   /// Whether one instruction adds up to 16 bytes of neighbouring floats to memory.
   virtual bool has_vector_adds() const { return false; }
   /// Adds `words` (i32: a float, or two of 16 bits) to memory where the mask (if not null) is true; relaxed.

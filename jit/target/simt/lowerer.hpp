@@ -97,6 +97,8 @@ public:
   Value* element(int node, llvm::ArrayRef<Value*> x);
   /// The value conversion of docs/numerics.md.
   Value* convert_type(Value* x, dtype from, dtype to);
+  /// The same elements, unpacked from words where this stands (hardware::made_here).
+  std::vector<Value*> made_here(llvm::ArrayRef<Value*> x, dtype t);
   /// The body of a custom combine on scalars: arguments in order, then results.
   std::vector<Value*> combine(int begin, llvm::ArrayRef<Value*> arguments);
 

@@ -48,6 +48,11 @@ KILN_SIMT_LOWERING(gather)
 KILN_SIMT_LOWERING(reduce)
 KILN_SIMT_LOWERING(arg_reduce)
 KILN_SIMT_LOWERING(scan)
+// order.cpp
+KILN_SIMT_LOWERING(histogram)
+// sort.cpp
+KILN_SIMT_LOWERING(sort)
+KILN_SIMT_LOWERING(topk)
 // global.cpp
 KILN_SIMT_LOWERING(region)
 KILN_SIMT_LOWERING(load)

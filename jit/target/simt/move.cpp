@@ -275,30 +275,29 @@ std::vector<Value*> lowerer::convert(std::vector<Value*> x, linear_layout const&
   return y;
 }
 
+namespace {
+/// A value of any width moved word by word.
+Value* by_words(lowerer& k, Value* x, llvm::function_ref<Value*(Value*)> move) {
+  auto& b = k.b;
+  llvm::Type *t = x->getType(), *i32 = b.getInt32Ty();
+  Value *bits = to_bits(k, x), *moved = nullptr;
+  llvm::Type* whole = bits->getType();
+  unsigned const w = whole->getIntegerBitWidth();
+  if (w <= 32) return from_bits(k, b.CreateTrunc(move(b.CreateZExt(bits, i32)), whole), t);
+  for (unsigned at = 0; at < w; at += 32) {
+    Value* word = b.CreateZExt(move(b.CreateTrunc(at ? b.CreateLShr(bits, at) : bits, i32)), whole);
+    moved = at ? b.CreateOr(moved, b.CreateShl(word, at)) : word;
+  }
+  return from_bits(k, moved, t);
+}
+} // namespace
+
 Value* lowerer::shuffle(Value* x, unsigned delta) {
   if (delta == 0) return x;
-  llvm::Type* t = x->getType();
-  Value* bits = to_bits(*this, x);
-  unsigned const w = bits->getType()->getIntegerBitWidth();
-  if (w <= 32)
-    return from_bits(
-        *this, b.CreateTrunc(hw->shuffle_xor(b.CreateZExt(bits, b.getInt32Ty()), lane, delta), b.getIntNTy(w)), t);
-  Value *low = hw->shuffle_xor(b.CreateTrunc(bits, b.getInt32Ty()), lane, delta),
-        *high = hw->shuffle_xor(b.CreateTrunc(b.CreateLShr(bits, 32), b.getInt32Ty()), lane, delta);
-  return from_bits(
-      *this, b.CreateOr(b.CreateZExt(low, b.getInt64Ty()), b.CreateShl(b.CreateZExt(high, b.getInt64Ty()), 32)), t);
+  return by_words(*this, x, [&](Value* word) { return hw->shuffle_xor(word, lane, delta); });
 }
 Value* lowerer::shuffle_from(Value* x, Value* from) {
-  llvm::Type* t = x->getType();
-  Value* bits = to_bits(*this, x);
-  unsigned const w = bits->getType()->getIntegerBitWidth();
-  if (w <= 32)
-    return from_bits(*this, b.CreateTrunc(hw->shuffle_index(b.CreateZExt(bits, b.getInt32Ty()), from), b.getIntNTy(w)),
-                     t);
-  Value *low = hw->shuffle_index(b.CreateTrunc(bits, b.getInt32Ty()), from),
-        *high = hw->shuffle_index(b.CreateTrunc(b.CreateLShr(bits, 32), b.getInt32Ty()), from);
-  return from_bits(
-      *this, b.CreateOr(b.CreateZExt(low, b.getInt64Ty()), b.CreateShl(b.CreateZExt(high, b.getInt64Ty()), 32)), t);
+  return by_words(*this, x, [&](Value* word) { return hw->shuffle_index(word, from); });
 }
 
 std::vector<Value*> lowerer::replicate(std::vector<Value*> x, linear_layout const& l) {

@@ -5,6 +5,8 @@
 // built-in combine gets its identity there, a custom one is left out by a select.
 #include "lowerings.hpp"
 
+#include "extremum.hpp"
+
 #include "jit/emit/math.hpp"
 
 #include <algorithm>
@@ -327,41 +329,77 @@ registers lowering<op::arg_reduce>::emit(lowerer& k, int node) {
   bool const max = static_cast<reduce_op>(k.g.attribute(node, 0)) == reduce_op::max;
   int const axis = static_cast<int>(k.g.attribute(node, 1)), from = k.g.operand(node, 0);
   shape const& s = k.g.shape_of(from);
-  dtype const t = k.type(from), wide = emit::compute_type(t);
-  bool const fp = is_float(t);
+  dtype const t = k.type(from);
   linear_layout const l = layout_of_operands(k, node);
   registers const x = k.get(from, l);
-  builtin const f{k, max ? reduce_op::max : reduce_op::min, t, nan_mode::ignore};
-  // First the best value of each row, where NaN loses to every number; then the least index that holds it. An element costs
-  // two comparisons that way, and ties need no thought.
-  auto const reduced = [&](builtin const& g, std::vector<Value*> const& from) {
+  bool const padded = !std::has_single_bit(static_cast<unsigned>(s.extent[axis]));
+  extremum const f(k, t, max, !padded);
+
+  // What a thread holds of each row comes first.
+  reduction_plan const plan = plan_reduction(l, axis_dim(axis));
+  linear_layout const partial = partials_layout(l, axis_dim(axis), plan, plan.count(reg)), rows = without_register_copies(partial);
+  std::vector<std::vector<int>> parts(std::size_t{1} << rows.in.bits(reg));
+  std::vector<int> const row_of = lowerer::register_map(partial, rows);
+  for (std::size_t r = 0; r < x.r.size(); ++r) parts[static_cast<std::size_t>(row_of[r])].push_back(static_cast<int>(r));
+  auto const elements = [&](std::vector<Value*> const& all, std::vector<int> const& part) {
+    std::vector<Value*> v;
+    for (int r : part) v.push_back(all[static_cast<std::size_t>(r)]);
+    return v;
+  };
+  auto const reduced = [&](std::vector<Value*> const& from, std::function<Value*(Value*, Value*)> const& best) {
     tuple_registers values;
     for (Value* v : from) values.push_back({v});
-    combiner const combine([g](element_values const& p, element_values const& q) { return element_values{g.apply(p[0], q[0])}; });
-    auto r = reduction(k, l, axis, combine, false).run(std::move(values));
+    combiner const combine([&](element_values const& p, element_values const& q) { return element_values{best(p[0], q[0])}; });
+    auto r = reduction(k, rows, axis, combine, false).run(std::move(values));
     ++k.phase;
     return r;
   };
-  std::vector<Value*> values;
-  for (std::size_t r = 0; r < x.r.size(); ++r) {
-    Value* v = k.convert_type(x.r[r], t, wide);
-    if (Value* in = k.inside(l, s, static_cast<int>(r))) v = b.CreateSelect(in, v, f.identity());
-    values.push_back(v);
+
+  // First the best value of each row, where NaN loses to every number; then the least index that holds it. Only threads that
+  // have it look for it, and ties need no thought.
+  std::vector<Value*> own;
+  for (std::vector<int> const& part : parts) {
+    std::vector<Value*> v = elements(x.r, part);
+    if (padded)
+      for (std::size_t i = 0; i < v.size(); ++i) v[i] = f.inside_or_last(v[i], k.inside(l, s, part[i]));
+    own.push_back(f.number(f.of(v)));
   }
-  auto const [best, best_layout] = reduced(f, values);
-  std::vector<Value*> const top = spread(k, l, axis, best, best_layout);
-  builtin const least{k, reduce_op::min, dtype::i32, nan_mode::ignore};
+  auto const [best, best_layout] = reduced(own, [&](Value* p, Value* q) { return f.better(p, q); });
+  std::vector<Value*> const top = spread(k, rows, axis, best, best_layout);
+  Value* const none = k.i32(std::numeric_limits<std::int32_t>::max());
+  auto const least = [&](Value* p, Value* q) -> Value* { return b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, p, q); };
   std::vector<Value*> found;
-  for (std::size_t r = 0; r < x.r.size(); ++r) {
-    Value* v = values[r];
-    Value* is_best = fp ? b.CreateFCmpOEQ(v, top[r]) : b.CreateICmpEQ(v, top[r]);
-    if (Value* in = k.inside(l, s, static_cast<int>(r))) is_best = b.CreateAnd(is_best, in);
-    found.push_back(b.CreateSelect(is_best, k.coordinate(l, axis, static_cast<int>(r)), least.identity()));
+  for (std::size_t j = 0; j < parts.size(); ++j) {
+    std::vector<int> const& part = parts[j];
+    auto const search = [&](std::vector<Value*> const& v) {
+      Value* first = none;
+      for (std::size_t i = 0; i < part.size(); ++i) {
+        Value* is_best = f.equal(f.widened(v[i]), top[j]);
+        if (Value* in = k.inside(l, s, part[i])) is_best = b.CreateAnd(is_best, in);
+        first = least(first, b.CreateSelect(is_best, k.coordinate(l, axis, part[i]), none));
+      }
+      return first;
+    };
+    if (part.size() < 8 || parts.size() > 4) {
+      found.push_back(search(elements(x.r, part)));
+      continue;
+    }
+    llvm::BasicBlock* before = b.GetInsertBlock();
+    Value* first = nullptr;
+    llvm::BasicBlock* searched = nullptr;
+    k.when(f.equal(own[j], top[j]), [&] {
+      first = search(k.made_here(elements(x.r, part), t));
+      searched = b.GetInsertBlock();
+    });
+    llvm::PHINode* phi = b.CreatePHI(b.getInt32Ty(), 2);
+    phi->addIncoming(none, before);
+    phi->addIncoming(first, searched);
+    found.push_back(phi);
   }
-  auto const [first, first_layout] = reduced(least, found);
+  auto const [first, first_layout] = reduced(found, least);
   std::vector<Value*> index = place_result(k, node, axis, first, first_layout, 0);
-  if (fp) // a row of NaN alone
-    for (Value*& i : index) i = b.CreateSelect(b.CreateICmpEQ(i, least.identity()), k.i32(0), i);
+  if (is_float(t)) // a row of NaN alone
+    for (Value*& i : index) i = b.CreateSelect(b.CreateICmpEQ(i, none), k.i32(0), i);
   return {index};
 }
 

@@ -130,6 +130,16 @@ registers lowerer::compute_again(int node, linear_layout const& want) {
   return r;
 }
 
+std::vector<Value*> lowerer::made_here(llvm::ArrayRef<Value*> x, dtype t) {
+  std::vector<Value*> r(x.begin(), x.end());
+  int const bits = storage_bits_of(t);
+  if (bits > 32 || x.size() * static_cast<std::size_t>(bits) % 32 != 0) return r;
+  auto const per = static_cast<std::size_t>(32 / bits);
+  for (std::size_t i = 0; i < r.size(); i += per)
+    unpack(hw->made_here(pack(llvm::ArrayRef(r).slice(i, per), t, b.getInt32Ty())), t, llvm::MutableArrayRef(r).slice(i, per));
+  return r;
+}
+
 // Two CTAs on each multiprocessor hide each other's reductions and waits. Where that takes no more registers than a kernel
 // needs, the assembler is told, since it would use all that there are: rows that are kept narrow, and products.
 void lowerer::bound_registers() {

@@ -1,0 +1,217 @@
+// The few best of a long row, in one pass over its registers.
+//
+// Each thread takes the best of what it has, groups of threads the best of theirs; the k-th best of those is a bound: k elements
+// at least are not worse, and seldom many more. Those, found by the few threads that have any, go into a list in shared memory,
+// which every warp sorts for itself. Where there are more than the list holds (many equal ones, say), the row is
+// searched k times instead, each time for the best one behind the last.
+#include "sorter.hpp"
+
+#include "extremum.hpp"
+#include "lowerings.hpp"
+
+#include "jit/emit/loop.hpp"
+
+#include <algorithm>
+#include <kiln/layout/ownership.hpp>
+
+namespace kiln::jit::simt {
+
+using enum layout_dim;
+
+namespace {
+
+constexpr int list_room = 64;
+constexpr std::size_t group_size = 8; ///< registers of a thread that are looked through together
+
+class selection {
+public:
+  selection(lowerer& lowering, int topk, packed_form const& f, linear_layout const& layout, int of_threads)
+      : k(lowering), node(topk), form(f), l(layout), from(k.g.operand(topk, 0)), axis(static_cast<int>(k.g.attribute(topk, 0))),
+        s(k.g.shape_of(from)), count(k.g.shape_of(topk).extent[axis]), groups(of_threads),
+        key_type(k.b.getIntNTy(std::max(32u, static_cast<unsigned>(bits_of(f.type))))), packed_type(k.b.getIntNTy(f.bits)),
+        x(k.get(from, l).r) {}
+
+  void run() {
+    auto& b = k.b;
+    bool const padded = !std::has_single_bit(static_cast<unsigned>(s.extent[axis]));
+    extremum const best(k, form.type, form.descending, !padded);
+    auto key_of = [&](Value* candidate) { return b.CreateZExt(form.key(k, best.narrowed(best.number(candidate))), key_type); };
+    std::vector<Value*> of_group;
+    for (std::size_t first = 0; first < x.size(); first += group_size) {
+      std::vector<Value*> v(x.begin() + static_cast<std::ptrdiff_t>(first), x.begin() + static_cast<std::ptrdiff_t>(first + group_size));
+      for (std::size_t i = 0; padded && i < v.size(); ++i)
+        v[i] = best.inside_or_last(v[i], k.inside(l, s, static_cast<int>(first + i)));
+      of_group.push_back(best.of(v));
+    }
+    Value* const own = key_of(best.of_candidates(of_group));
+
+    std::int64_t const packed_bytes = form.bits / 8, key_bytes = key_type->getIntegerBitWidth() / 8;
+    std::int64_t const keys = list_room * packed_bytes, counter = keys + groups * key_bytes, bytes = counter + 4;
+    std::int64_t const base = k.scratch(bytes, "topk");
+    Value* const bound = bound_of(own, base + keys, base + counter);
+
+    k.touch(local_event::kind::write, base, bytes);
+    k.when(b.CreateICmpULE(own, bound), [&] {
+      std::vector<Value*> const again = k.made_here(x, form.type);
+      for (std::size_t g = 0; g < of_group.size(); ++g)
+        k.when(b.CreateICmpULE(key_of(of_group[g]), bound), [&] {
+          for (std::size_t r = g * group_size; r < (g + 1) * group_size; ++r) {
+            Value* key = b.CreateZExt(form.key(k, again[r]), key_type);
+            Value* good = k.all_of(b.CreateICmpULE(key, bound), k.inside(l, s, static_cast<int>(r)));
+            k.when(good, [&] { append(form.pack(k, key, k.coordinate(l, axis, static_cast<int>(r))), base, base + counter); });
+          }
+        });
+    });
+
+    k.touch(local_event::kind::read, base, bytes);
+    Value* const listed = b.CreateAlignedLoad(b.getInt32Ty(), k.arena(base + counter), llvm::Align(4));
+    llvm::BasicBlock *many = k.block("many"), *few = k.block("few"), *after = k.block("selected");
+    b.CreateCondBr(b.CreateICmpUGT(listed, k.i32(list_room)), many, few);
+    b.SetInsertPoint(many);
+    k.structure({.what = local_event::kind::branch_begin});
+    std::vector<Value*> const searched = one_by_one();
+    llvm::BasicBlock* const many_end = b.GetInsertBlock();
+    b.CreateBr(after);
+    b.SetInsertPoint(few);
+    k.structure({.what = local_event::kind::branch_else});
+    std::vector<Value*> const sorted = sorted_list(listed, base);
+    llvm::BasicBlock* const few_end = b.GetInsertBlock();
+    b.CreateBr(after);
+    b.SetInsertPoint(after);
+    k.structure({.what = local_event::kind::branch_end});
+    registers values, indices;
+    for (std::size_t r = 0; r < sorted.size(); ++r) {
+      llvm::PHINode* phi = b.CreatePHI(packed_type, 2);
+      phi->addIncoming(searched[r], many_end);
+      phi->addIncoming(sorted[r], few_end);
+      values.r.push_back(phi);
+    }
+    // What is rarely done must not take the registers that let a second row be loaded meanwhile.
+    auto const words = static_cast<int>(x.size()) * std::max(16, static_cast<int>(bits_of(form.type))) / 32;
+    if ((words + 32) * k.cta.threads() * 2 <= 65536) k.hw->run_together(*k.function, 2);
+    for (Value*& v : values.r) indices.r.push_back(form.index(k, v)), v = form.value(k, v);
+    k.define(node, indices, 1);
+    k.define(node, values, 0);
+  }
+
+private:
+  lowerer& k;
+  int node;
+  packed_form form;
+  linear_layout l;
+  int from, axis;
+  shape const& s;
+  int count, groups;
+  llvm::IntegerType *key_type, *packed_type;
+  std::vector<Value*> x;
+
+  Value* least(Value* p, Value* q) { return k.b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, p, q); }
+  Value* last_of(llvm::Type* t) { return llvm::Constant::getAllOnesValue(t); }
+  Value* place(llvm::Type* t, std::int64_t at, Value* index) { return k.b.CreateInBoundsGEP(t, k.arena(at), index); }
+  llvm::Align align(llvm::IntegerType* t) { return llvm::Align(t->getBitWidth() / 8); }
+  int lanes() const { return k.cta.warp_size; }
+
+  /// The count-th of the keys that groups of threads have as their best, in every thread. Clears the counter besides.
+  Value* bound_of(Value* own, std::int64_t keys, std::int64_t counter) {
+    auto& b = k.b;
+    int const together = k.cta.threads() / groups;
+    for (int d = 1; d < together; d *= 2) own = least(own, k.shuffle(own, static_cast<unsigned>(d)));
+    k.touch(local_event::kind::write, keys, counter + 4 - keys);
+    Value* leads = together > 1 ? b.CreateICmpEQ(b.CreateAnd(k.lane, k.i32(together - 1)), k.i32(0)) : nullptr;
+    k.when(leads, [&] {
+      Value* group = b.CreateLShr(k.thread, static_cast<std::uint64_t>(std::countr_zero(static_cast<unsigned>(together))));
+      b.CreateAlignedStore(own, place(key_type, keys, group), align(key_type));
+    });
+    k.when(b.CreateICmpEQ(k.thread, k.i32(0)), [&] { b.CreateAlignedStore(k.i32(0), k.arena(counter), llvm::Align(4)); });
+    k.touch(local_event::kind::read, keys, counter - keys);
+    Value* key = b.CreateAlignedLoad(key_type, place(key_type, keys, b.CreateAnd(k.lane, k.i32(groups - 1))), align(key_type));
+    if (groups < lanes()) key = b.CreateSelect(b.CreateICmpULT(k.lane, k.i32(groups)), key, last_of(key_type));
+    row_sorter sorter(k, lanes_then_registers(k.cta, 0), 0, {key});
+    sorter.run();
+    return k.shuffle_from(sorter.values()[0], k.i32(count - 1));
+  }
+
+  void append(Value* packed, std::int64_t list, std::int64_t counter) {
+    auto& b = k.b;
+    llvm::SyncScope::ID const scope = k.context.getOrInsertSyncScopeID(k.hw->scope_name(memory_scope::cta));
+    Value* at = b.CreateAtomicRMW(llvm::AtomicRMWInst::Add, k.arena(counter), k.i32(1), llvm::Align(4),
+                                  llvm::AtomicOrdering::Monotonic, scope);
+    k.when(b.CreateICmpULT(at, k.i32(list_room)),
+           [&] { b.CreateAlignedStore(packed, place(packed_type, list, at), align(packed_type)); });
+  }
+
+  /// The list's elements in order: element c of the result for the registers of the result's layout.
+  std::vector<Value*> sorted_list(Value* listed, std::int64_t list) {
+    auto& b = k.b;
+    std::vector<Value*> y;
+    for (int first = 0; first < list_room; first += lanes()) {
+      Value* at = first ? b.CreateAdd(k.lane, k.i32(first)) : k.lane;
+      Value* v = b.CreateAlignedLoad(packed_type, place(packed_type, list, at), align(packed_type));
+      y.push_back(b.CreateSelect(b.CreateICmpULT(at, listed), v, last_of(packed_type)));
+    }
+    row_sorter sorter(k, lanes_then_registers(k.cta, std::countr_zero(static_cast<unsigned>(list_room / lanes()))), 0, std::move(y));
+    sorter.run();
+    linear_layout const& out = k.plan.of(node);
+    std::vector<Value*> r;
+    for (int i = 0; i < 1 << out.in.bits(reg); ++i) r.push_back(k.shuffle_from(sorter.values()[0], k.coordinate(out, axis, i)));
+    return r;
+  }
+
+  /// The same by `count` searches through all elements.
+  std::vector<Value*> one_by_one() {
+    auto& b = k.b;
+    linear_layout const& out = k.plan.of(node);
+    std::vector<Value*> initial(1 + (std::size_t{1} << out.in.bits(reg)), llvm::Constant::getNullValue(packed_type));
+    std::int64_t const warps = k.cta.num_warps, bytes = warps * form.bits / 8;
+    k.structure({.what = local_event::kind::loop_begin});
+    emit::values found = emit::loop(
+        b, k.i32(0), k.i32(count), k.i32(1), initial,
+        [&](Value* i, emit::values const& carried) {
+          std::vector<Value*> const again = k.made_here(x, form.type);
+          Value* best = last_of(packed_type);
+          for (std::size_t r = 0; r < again.size(); ++r) {
+            Value* packed = form.pack(k, form.key(k, again[r]), k.coordinate(l, axis, static_cast<int>(r)));
+            Value* open = k.all_of(b.CreateICmpUGE(packed, carried[0]), k.inside(l, s, static_cast<int>(r)));
+            best = least(best, b.CreateSelect(open, packed, last_of(packed_type)));
+          }
+          for (int d = 1; d < lanes(); d *= 2) best = least(best, k.shuffle(best, static_cast<unsigned>(d)));
+          if (warps > 1) {
+            std::int64_t const base = k.scratch(bytes, "topk");
+            k.touch(local_event::kind::write, base, bytes);
+            k.when(b.CreateICmpEQ(k.lane, k.i32(0)), [&] { b.CreateAlignedStore(best, place(packed_type, base, k.warp), align(packed_type)); });
+            k.touch(local_event::kind::read, base, bytes);
+            best = b.CreateAlignedLoad(packed_type, place(packed_type, base, b.CreateAnd(k.lane, k.i32(warps - 1))), align(packed_type));
+            for (int d = 1; d < warps; d *= 2) best = least(best, k.shuffle(best, static_cast<unsigned>(d)));
+          }
+          emit::values next{b.CreateAdd(best, llvm::ConstantInt::get(packed_type, 1))};
+          for (std::size_t r = 1; r < carried.size(); ++r)
+            next.push_back(b.CreateSelect(b.CreateICmpEQ(k.coordinate(out, axis, static_cast<int>(r - 1)), i), best, carried[r]));
+          return next;
+        },
+        {.at_least_once = true});
+    k.structure({.what = local_event::kind::loop_exit});
+    k.structure({.what = local_event::kind::loop_end});
+    found.erase(found.begin());
+    return found;
+  }
+};
+
+} // namespace
+
+bool best_of_long_row(lowerer& k, int node, packed_form const& form) {
+  int const from = k.g.operand(node, 0), axis = static_cast<int>(k.g.attribute(node, 0));
+  shape const& s = k.g.shape_of(from);
+  if (s.elements() != s.extent[axis]) return false; // one row
+  linear_layout const l = k.layout_of_use(from);
+  if (l.in.bits(reg) < 4 || !owners(l).unique() || l.in.total() != l.out.total()) return false;
+  // As many groups as lanes at most, and twice as many as results, so that the bound lets few pass.
+  int const count = k.g.shape_of(node).extent[axis];
+  if (count > k.cta.warp_size || list_room % k.cta.warp_size != 0) return false;
+  int const wanted = static_cast<int>(std::bit_ceil(static_cast<unsigned>(2 * count)));
+  int const groups = std::max(k.cta.num_warps, std::min(k.cta.warp_size, wanted));
+  if (groups > k.cta.warp_size || groups < count) return false;
+  selection(k, node, form, l, groups).run();
+  return true;
+}
+
+} // namespace kiln::jit::simt
