@@ -146,6 +146,32 @@ inline constexpr auto argmax_rows = kernel<"argmax_rows", attributes{.num_warps 
       store(index + row + k.arange<1>(), argmax<0>(load(x + (row * Columns + k.arange<Columns>()))));
     });
 
+template <class T, int Columns, int K, int Warps>
+inline constexpr auto topk_rows = kernel<"topk_rows", attributes{.num_warps = Warps}, Columns, K>(
+    [](context& k, ptr<const T> x, ptr<T> best, ptr<i32> index) {
+      auto row = k.program_id<i64>(0);
+      auto [values, where_values] = topk<K>(load(x + (row * Columns + k.arange<Columns>())));
+      store(best + (row * K + k.arange<K>()), values);
+      store(index + (row * K + k.arange<K>()), where_values);
+    });
+
+template <int Bins, int Block, int Warps>
+inline constexpr auto histogram_all = kernel<"histogram_all", attributes{.num_warps = Warps}, Bins, Block>(
+    [](context& k, ptr<const i32> x, ptr<i32> counts) {
+      auto i = k.program_id<i64>(0) * Block + k.arange<Block>();
+      atomic_add(counts + k.arange<Bins>(), histogram<Bins>(load(x + i)));
+    });
+
+// Each CTA many pieces, whose counts it adds up before it gives them to the others.
+template <int Bins, int Block, int Warps>
+inline constexpr auto histogram_loop = kernel<"histogram_loop", attributes{.num_warps = Warps}, Bins, Block>(
+    [](context& k, ptr<const i32> x, ptr<i32> counts, val<i64> n) {
+      auto sum = k.var(k.zeros<i32, Bins>());
+      for (auto i : k.range(k.program_id<i64>(0) * Block, n, k.num_programs<i64>(0) * Block))
+        sum += histogram<Bins>(load(x + (i + k.arange<Block>())));
+      atomic_add(counts + k.arange<Bins>(), sum);
+    });
+
 // -- products
 // -----------------------------------------------------------------
 

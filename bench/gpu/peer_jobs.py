@@ -170,6 +170,17 @@ def measure(words, repeat, report):
         x = randn(8192, 32768, dtype=torch.bfloat16)
         add("argmax", "bf16 8192x32768", 2.0 * x.numel(), torch=lambda: torch.argmax(x, 1))
         del x
+    if wanted("top-8", "bf16 8192x32768"):
+        x = randn(8192, 32768, dtype=torch.bfloat16)
+        add("top-8", "bf16 8192x32768", 2.0 * x.numel(), torch=lambda: torch.topk(x, 8, 1))
+        del x
+    for shape, make in (("256 bins i32 2^28 uniform", lambda v: v),
+                        ("256 bins i32 2^28 90% in one", lambda v: torch.where(torch.rand(n, device="cuda") < 0.1, v, torch.full_like(v, 7))),
+                        ("256 bins i32 2^28 constant", lambda v: torch.full_like(v, 7))):
+        if wanted("histogram", shape):  # torch counts floats
+            x = make(torch.randint(0, 256, (n,), device="cuda", dtype=torch.int32).float())
+            add("histogram", shape, 4.0 * n, torch=lambda: torch.histc(x, 256, 0, 256))
+            del x
 
     table_bytes = 1 << 30
     for columns in (64, 128, 512, 4096):

@@ -121,6 +121,33 @@ void row_jobs(session& s) {
             return wrong * 2;
           });
   }
+  if (s.wants("top-8", "bf16 8192x32768")) {
+    constexpr i64 rows = 8192, columns = 32768;
+    auto x = random_buffer<bf16>(s, rows * columns, 1);
+    buffer<bf16> best(s.on, rows * 8);
+    buffer<i32> index(s.on, rows * 8);
+    s.best_of({"top-8", "bf16 8192x32768", 0, 2.0 * rows * columns, "TB/s", 4.05},
+          {{"w8", [&] { topk_rows<bf16, columns, 8, 8>.launch(s.on, grid(rows), x, best, index); }},
+           {"w16", [&] { topk_rows<bf16, columns, 8, 16>.launch(s.on, grid(rows), x, best, index); }},
+           {"w32", [&] { topk_rows<bf16, columns, 8, 32>.launch(s.on, grid(rows), x, best, index); }}},
+          [&] {
+            auto const got = index.to_vector();
+            auto const values = best.to_vector();
+            double wrong = 0;
+            for (i64 r : {i64{0}, i64{1}, rows / 3, rows - 1}) {
+              auto const in = window(s, x, r * columns, columns);
+              std::vector<i32> order(in.size());
+              for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<i32>(i);
+              auto const at = [&](i32 i) { return in[static_cast<std::size_t>(i)]; };
+              std::partial_sort(order.begin(), order.begin() + 8, order.end(),
+                                [&](i32 a, i32 b) { return at(a) > at(b) || (at(a) == at(b) && a < b); });
+              for (std::size_t i = 0; i < 8; ++i)
+                wrong += got[static_cast<std::size_t>(r) * 8 + i] != order[i] ||
+                         static_cast<double>(values[static_cast<std::size_t>(r) * 8 + i]) != at(order[i]);
+            }
+            return wrong * 2;
+          });
+  }
 }
 
 } // namespace kiln_bench

@@ -3,6 +3,64 @@
 
 namespace kiln_bench {
 
+namespace {
+
+/// Numbers 0..255: all alike likely, nine of ten the same, or one alone.
+template <int Kind>
+inline constexpr auto fill_bins = kernel<"fill_bins", Kind>([](context& k, ptr<i32> x) {
+  auto i = k.program_id<i64>(0) * 1024 + k.arange<1024>();
+  auto [bits, choice, third, fourth] = philox(1, i);
+  auto any = cast<i32>(bits >> 24u);
+  if constexpr (Kind == 0) store(x + i, any);
+  if constexpr (Kind == 1) store(x + i, where(choice % 10u == 0u, any, 7));
+  if constexpr (Kind == 2) store(x + i, any * 0 + 7);
+});
+/// How many elements are `bin`, another way.
+inline constexpr auto count_equal = kernel<"count_equal">([](context& k, ptr<const i32> x, ptr<i32> count, val<i32> bin) {
+  auto i = k.program_id<i64>(0) * 4096 + k.arange<4096>();
+  atomic_add(count + k.arange<1>(), reduce<sum>(cast<i32>(load(x + i) == bin)));
+});
+
+template <int Kind> void histogram_job(session& s, char const* shape) {
+  if (!s.wants("histogram", shape)) return;
+  constexpr i64 n = i64{1} << 28;
+  buffer<i32> x(s.on, n), counts(s.on, 256), one(s.on, 1);
+  fill_bins<Kind>.launch(s.on, grid(n / 1024), x);
+  i64 const ctas = s.dev.multiprocessors();
+  // Counts are added to what is there: the check clears them, the measured runs need not.
+  std::function<void()> run;
+  auto const named = [&](char const* name, std::function<void()> f) {
+    return candidate{name, [&run, f] { (run = f)(); }};
+  };
+  s.best_of({"histogram", shape, 0, 4.0 * n, "TB/s", 4.30},
+            {named("w8 8192", [&] { histogram_all<256, 8192, 8>.launch(s.on, grid(n / 8192), x, counts); }),
+             named("w16 8192", [&] { histogram_all<256, 8192, 16>.launch(s.on, grid(n / 8192), x, counts); }),
+             named("w16 16384", [&] { histogram_all<256, 16384, 16>.launch(s.on, grid(n / 16384), x, counts); }),
+             named("loop w16 16384", [&] { histogram_loop<256, 16384, 16>.launch(s.on, grid(3 * ctas), x, counts, n); }),
+             named("loop w32 16384", [&] { histogram_loop<256, 16384, 32>.launch(s.on, grid(2 * ctas), x, counts, n); })},
+            [&] {
+              counts.fill(0);
+              run();
+              auto const got = counts.to_vector();
+              double wrong = 0;
+              i64 all = 0;
+              for (i32 c : got) all += c;
+              for (i32 bin : {0, 7, 100, 255}) {
+                one.fill(0);
+                count_equal.launch(s.on, grid(n / 4096), x, one, bin);
+                wrong += one.to_vector()[0] != got[static_cast<std::size_t>(bin)];
+              }
+              return 2 * (wrong + (all != n));
+            });
+}
+void histograms(session& s) {
+  histogram_job<0>(s, "256 bins i32 2^28 uniform");
+  histogram_job<1>(s, "256 bins i32 2^28 90% in one");
+  histogram_job<2>(s, "256 bins i32 2^28 constant");
+}
+
+} // namespace
+
 void stream_jobs(session& s) {
   constexpr i64 big = i64{1} << 30, n = i64{1} << 28;
   if (s.wants("copy", "f32 4 GiB") || s.wants("fill", "f32 4 GiB")) {
@@ -66,6 +124,7 @@ void stream_jobs(session& s) {
       return std::fabs(got - want) / (size * 1e-6);
     });
   }
+  histograms(s);
 }
 
 } // namespace kiln_bench

@@ -1,6 +1,7 @@
 // Random graphs on a GPU against the interpreter, and one small graph for every operation on every type. What the GPU
 // lowering refuses with R-TG01 is counted, not compared.
 #include "device_runner.hpp"
+#include "order_graphs.hpp"
 #include "product_graphs.hpp"
 #include "test_seed.hpp"
 
@@ -9,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
@@ -73,6 +75,13 @@ TEST_F(GpuGraphs, EveryOperationOnEveryType) {
       generated const g = single(static_cast<op>(o), static_cast<dtype>(t), seed() + 1);
       EXPECT_EQ(differences(g, o % 2), "") << name_of(static_cast<op>(o)) << " " << name_of(static_cast<dtype>(t)) << "\n" << kiln::print(g.graph).substr(0, 3000);
     }
+  std::printf("%d graphs, %d refused\n", ran, refused);
+}
+TEST_F(GpuGraphs, Order) {
+  std::vector<order_form> const forms = order_forms();
+  auto const every = static_cast<std::size_t>(std::max(1, 100 / std::max(1, scaled(100)))); // fewer under a sanitizer
+  for (std::size_t i = seed() % every; i < forms.size(); i += every)
+    EXPECT_EQ(differences(order_graph(forms[i], seed() + i), ran % 3 != 0), "") << forms[i].text();
   std::printf("%d graphs, %d refused\n", ran, refused);
 }
 TEST_F(GpuGraphs, ProductsF16) { products(dtype::f16); }

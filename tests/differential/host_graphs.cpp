@@ -1,5 +1,6 @@
 // Random graphs on the host lowering against the interpreter, and one small graph for every operation on every type.
 #include "host_runner.hpp"
+#include "order_graphs.hpp"
 #include "product_graphs.hpp"
 #include "test_seed.hpp"
 
@@ -44,6 +45,11 @@ TEST(HostGraphs, Products) {
   const auto forms = product_forms();
   for (std::size_t i = seed() % 5; i < forms.size(); i += 5) // compiling all of them takes a minute
     EXPECT_EQ(compare(product_graph(forms[i], seed()), host_runner(1, i % 2), {.seed = seed()}), "") << forms[i].text();
+}
+TEST(HostGraphs, Order) {
+  const auto forms = order_forms();
+  for (std::size_t i = 0; i < forms.size(); ++i)
+    EXPECT_EQ(compare(order_graph(forms[i], seed() + i), host_runner(1, i % 2), {.seed = seed() + i}), "") << forms[i].text();
 }
 TEST(HostGraphs, Any) { agree(400, 0, {}, 3, false); }
 TEST(HostGraphs, AnyWithFacts) { agree(200, 500000, {}, 2, true); }

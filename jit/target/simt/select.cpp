@@ -50,7 +50,11 @@ public:
     std::int64_t const base = k.scratch(bytes, "topk");
     Value* const bound = bound_of(own, base + keys, base + counter);
 
-    k.touch(local_event::kind::write, base, bytes);
+    auto range = [&](std::int64_t from, std::int64_t length) {
+      return byte_range{static_cast<std::uint32_t>(base + from), static_cast<std::uint32_t>(base + from + length)};
+    };
+    std::vector<byte_range> const list{range(0, keys), range(counter, 4)};
+    k.touch(local_event::kind::write, list);
     k.when(b.CreateICmpULE(own, bound), [&] {
       std::vector<Value*> const again = k.made_here(x, form.type);
       for (std::size_t g = 0; g < of_group.size(); ++g)
@@ -63,7 +67,7 @@ public:
         });
     });
 
-    k.touch(local_event::kind::read, base, bytes);
+    k.touch(local_event::kind::read, list);
     Value* const listed = b.CreateAlignedLoad(b.getInt32Ty(), k.arena(base + counter), llvm::Align(4));
     llvm::BasicBlock *many = k.block("many"), *few = k.block("few"), *after = k.block("selected");
     b.CreateCondBr(b.CreateICmpUGT(listed, k.i32(list_room)), many, few);
@@ -88,7 +92,7 @@ public:
     }
     // What is rarely done must not take the registers that let a second row be loaded meanwhile.
     auto const words = static_cast<int>(x.size()) * std::max(16, static_cast<int>(bits_of(form.type))) / 32;
-    if ((words + 32) * k.cta.threads() * 2 <= 65536) k.hw->run_together(*k.function, 2);
+    if (!k.parent && (words + 32) * k.cta.threads() * 2 <= 65536) k.hw->run_together(*k.function, 2);
     for (Value*& v : values.r) indices.r.push_back(form.index(k, v)), v = form.value(k, v);
     k.define(node, indices, 1);
     k.define(node, values, 0);
