@@ -401,8 +401,7 @@ private:
         while (lane + 1 < lanes_ && clocks::get(readers, lane) <= clocks::get(clock_, lane)) ++lane;
         return shared_conflict(x, k, j, read_at_[j * lanes_ + lane], lane_agent_[lane], lane_kind_[lane] == lane_kind::stores);
       }
-      // Where a window over a part of the buffer is written, the rest of it stays lost.
-      if (other.lost < 0 || !may_read(j, me_->pc) || may_read(j, other.lost) || atom_bytes(k) >= atom_bytes(j)) other.lost = me_->pc;
+      other.lost = me_->pc; // where a window brings back a part, kiln::check knows which
     }
     out_->events += (peers_.first[k + 1] - peers_.first[k]) / 4;
     if (!reads)
@@ -413,11 +412,6 @@ private:
   }
   /// Whether a read of atom k may see what instruction `write` wrote to its bytes through another buffer.
   constexpr bool may_read(int k, int write) const { return g_.may_read(buffer_of_atom(p_, k), p_.boxes[p_.code[write].a].buffer); }
-  constexpr std::int64_t atom_bytes(int k) const {
-    int const b = buffer_of_atom(p_, k);
-    atom_grid const& a = p_.grids[b];
-    return slot_bytes(g_, g_.buffer(b)) / a.per_slot;
-  }
   constexpr step shared_conflict(instruction const& x, int k, int j, int by, int agent, bool flying) {
     box const &b = p_.boxes[x.a], &o = p_.boxes[p_.code[by].a];
     message t = broken(x.node);
