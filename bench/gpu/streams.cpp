@@ -33,9 +33,7 @@ template <int Kind> void histogram_job(session& s, char const* shape) {
     return candidate{name, [&run, f] { (run = f)(); }};
   };
   s.best_of({"histogram", shape, 0, 4.0 * n, "TB/s", 4.30},
-            {named("w8 8192", [&] { histogram_all<256, 8192, 8>.launch(s.on, grid(n / 8192), x, counts); }),
-             named("w16 8192", [&] { histogram_all<256, 8192, 16>.launch(s.on, grid(n / 8192), x, counts); }),
-             named("w16 16384", [&] { histogram_all<256, 16384, 16>.launch(s.on, grid(n / 16384), x, counts); }),
+            {named("w16 16384", [&] { histogram_all<256, 16384, 16>.launch(s.on, grid(n / 16384), x, counts); }),
              named("loop w16 16384", [&] { histogram_loop<256, 16384, 16>.launch(s.on, grid(3 * ctas), x, counts, n); }),
              named("loop w32 16384", [&] { histogram_loop<256, 16384, 32>.launch(s.on, grid(2 * ctas), x, counts, n); })},
             [&] {

@@ -5,6 +5,7 @@
 #include "test_seed.hpp"
 
 #include <kiln/graph/text.hpp>
+#include <kiln/validate/verify.hpp>
 
 #include <gtest/gtest.h>
 
@@ -48,8 +49,10 @@ TEST(HostGraphs, Products) {
 }
 TEST(HostGraphs, Order) {
   const auto forms = order_forms();
-  for (std::size_t i = 0; i < forms.size(); ++i)
+  for (std::size_t i = 0; i < forms.size(); ++i) {
+    ASSERT_EQ(kiln::verify(order_graph(forms[i], 1).graph).view(), "") << forms[i].text();
     EXPECT_EQ(compare(order_graph(forms[i], seed() + i), host_runner(1, i % 2), {.seed = seed() + i}), "") << forms[i].text();
+  }
 }
 TEST(HostGraphs, Any) { agree(400, 0, {}, 3, false); }
 TEST(HostGraphs, AnyWithFacts) { agree(200, 500000, {}, 2, true); }

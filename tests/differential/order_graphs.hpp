@@ -40,8 +40,10 @@ inline generated order_graph(order_form const& f, std::uint64_t seed) {
   std::string const first = f.what == op::sort || two ? t : "i32";
   line("param 1 : ptr<" + first + ">");
   if (two) line("param 2 : ptr<i32>");
-  auto address = [&](std::string const& n, int parameter, std::string const& type, std::string const& e, int width, bool flat) {
-    line("%" + n + "0 = param {index=" + std::to_string(parameter) + "} : ptr<" + type + ">");
+  line("%px0 = param {index=0} : ptr<" + t + ">");
+  line("%py0 = param {index=1} : ptr<" + first + ">");
+  if (two) line("%pi0 = param {index=2} : ptr<i32>");
+  auto address = [&](std::string const& n, std::string const& type, std::string const& e, int width, bool flat) {
     line("%" + n + "4 = iota {axis=" + std::string(flat ? "0" : "1") + "} : i32" + e);
     std::string index = "%" + n + "4";
     if (!flat) {
@@ -54,7 +56,7 @@ inline generated order_graph(order_form const& f, std::uint64_t seed) {
     line("%" + n + "6 = broadcast %" + n + "0 : ptr<" + type + ">" + e);
     line("%" + n + " = ptr_add %" + n + "6, " + index + " : ptr<" + type + ">" + e);
   };
-  address("px", 0, t, from, f.columns, one_axis);
+  address("px", t, from, f.columns, one_axis);
   line("%x = load %px, _, _ : " + t + from);
   std::string const way = f.other_way ? "true" : "false";
   std::string const axis = "axis=" + std::to_string(one_axis ? 0 : f.axis);
@@ -68,10 +70,10 @@ inline generated order_graph(order_form const& f, std::uint64_t seed) {
   case op::arg_reduce: line("%r = arg_reduce %x {op=" + std::string(f.other_way ? "min" : "max") + ", " + axis + ", keep=true} : i32" + to); break;
   default: line("%r = histogram %x : i32" + to); break;
   }
-  address("py", 1, first, to, columns, one_axis || f.what == op::histogram);
+  address("py", first, to, columns, one_axis || f.what == op::histogram);
   line("store %py, %r, _");
   if (two) {
-    address("pi", 2, "i32", to, columns, one_axis);
+    address("pi", "i32", to, columns, one_axis);
     line("store %pi, %i, _");
   }
   g += "}\n";

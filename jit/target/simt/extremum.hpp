@@ -50,6 +50,13 @@ public:
   }
   Value* widened(Value* x) const { return k.convert_type(x, t, wide()); }
   Value* narrowed(Value* x) const { return k.convert_type(x, wide(), t); }
+  /// Whether x, not a NaN, comes before y or is equal to it, in the compute type.
+  Value* not_worse(Value* x, Value* y) const {
+    using llvm::CmpInst;
+    if (is_float(t)) return k.b.CreateFCmp(max ? CmpInst::FCMP_OGE : CmpInst::FCMP_OLE, x, y);
+    bool const is_signed = is_signed_int(t);
+    return k.b.CreateICmp(max ? (is_signed ? CmpInst::ICMP_SGE : CmpInst::ICMP_UGE) : (is_signed ? CmpInst::ICMP_SLE : CmpInst::ICMP_ULE), x, y);
+  }
   Value* equal(Value* x, Value* y) const { return is_float(t) ? k.b.CreateFCmpOEQ(x, y) : k.b.CreateICmpEQ(x, y); }
   /// An element, or what every other comes before; `inside` null: always there.
   Value* inside_or_last(Value* x, Value* inside) const {

@@ -2,8 +2,8 @@
 //
 // Each thread takes the best of what it has, groups of threads the best of theirs; the k-th best of those is a bound: k elements
 // at least are not worse, and seldom many more. Those, found by the few threads that have any, go into a list in shared memory,
-// which every warp sorts for itself. Where there are more than the list holds (many equal ones, say), the row is
-// searched k times instead, each time for the best one behind the last.
+// and one warp counts for each how many of the list come before it: that is its place. Where there are more than the list holds
+// (many equal ones, say), the row is searched k times instead, each time for the best one behind the last.
 #include "sorter.hpp"
 
 #include "extremum.hpp"
@@ -35,7 +35,6 @@ public:
     auto& b = k.b;
     bool const padded = !std::has_single_bit(static_cast<unsigned>(s.extent[axis]));
     extremum const best(k, form.type, form.descending, !padded);
-    auto key_of = [&](Value* candidate) { return b.CreateZExt(form.key(k, best.narrowed(best.number(candidate))), key_type); };
     std::vector<Value*> of_group;
     for (std::size_t first = 0; first < x.size(); first += group_size) {
       std::vector<Value*> v(x.begin() + static_cast<std::ptrdiff_t>(first), x.begin() + static_cast<std::ptrdiff_t>(first + group_size));
@@ -43,26 +42,32 @@ public:
         v[i] = best.inside_or_last(v[i], k.inside(l, s, static_cast<int>(first + i)));
       of_group.push_back(best.of(v));
     }
-    Value* const own = key_of(best.of_candidates(of_group));
+    Value* const own = best.number(best.of_candidates(of_group));
 
     std::int64_t const packed_bytes = form.bits / 8, key_bytes = key_type->getIntegerBitWidth() / 8;
-    std::int64_t const keys = list_room * packed_bytes, counter = keys + groups * key_bytes, bytes = counter + 4;
-    std::int64_t const base = k.scratch(bytes, "topk");
-    Value* const bound = bound_of(own, base + keys, base + counter);
+    std::int64_t const keys = list_room * packed_bytes, counter = keys + groups * key_bytes, places = counter + 16;
+    std::int64_t const base = k.scratch(places + count * packed_bytes, "topk");
+    Value* const bound = bound_of(b.CreateZExt(form.key(k, best.narrowed(own)), key_type), base + keys, base + counter);
+    // The bound as a number: comparing numbers is cheaper than making keys. A NaN lets nothing pass; see `crowded`.
+    emit::emitter e = k.emitter();
+    Value* const worst = best.widened(emit::number_of_key(
+        e, b.CreateTrunc(bound, b.getIntNTy(static_cast<unsigned>(bits_of(form.type)))), form.type, form.descending, k.carrier(form.type)));
+    auto passes = [&](Value* number) { return best.not_worse(number, worst); };
 
     auto range = [&](std::int64_t from, std::int64_t length) {
       return byte_range{static_cast<std::uint32_t>(base + from), static_cast<std::uint32_t>(base + from + length)};
     };
     std::vector<byte_range> const list{range(0, keys), range(counter, 4)};
     k.touch(local_event::kind::write, list);
-    k.when(b.CreateICmpULE(own, bound), [&] {
+    k.when(passes(own), [&] {
       std::vector<Value*> const again = k.made_here(x, form.type);
       for (std::size_t g = 0; g < of_group.size(); ++g)
-        k.when(b.CreateICmpULE(key_of(of_group[g]), bound), [&] {
+        k.when(passes(best.number(of_group[g])), [&] {
           for (std::size_t r = g * group_size; r < (g + 1) * group_size; ++r) {
-            Value* key = b.CreateZExt(form.key(k, again[r]), key_type);
-            Value* good = k.all_of(b.CreateICmpULE(key, bound), k.inside(l, s, static_cast<int>(r)));
-            k.when(good, [&] { append(form.pack(k, key, k.coordinate(l, axis, static_cast<int>(r))), base, base + counter); });
+            Value* good = k.all_of(passes(best.widened(again[r])), k.inside(l, s, static_cast<int>(r)));
+            k.when(good, [&] {
+              append(form.pack(k, form.key(k, again[r]), k.coordinate(l, axis, static_cast<int>(r))), base, base + counter);
+            });
           }
         });
     });
@@ -70,7 +75,8 @@ public:
     k.touch(local_event::kind::read, list);
     Value* const listed = b.CreateAlignedLoad(b.getInt32Ty(), k.arena(base + counter), llvm::Align(4));
     llvm::BasicBlock *many = k.block("many"), *few = k.block("few"), *after = k.block("selected");
-    b.CreateCondBr(b.CreateICmpUGT(listed, k.i32(list_room)), many, few);
+    Value* const crowded = b.CreateOr(b.CreateICmpUGT(listed, k.i32(list_room)), b.CreateICmpEQ(bound, last_of(key_type)));
+    b.CreateCondBr(crowded, many, few);
     b.SetInsertPoint(many);
     k.structure({.what = local_event::kind::branch_begin});
     std::vector<Value*> const searched = one_by_one();
@@ -78,7 +84,7 @@ public:
     b.CreateBr(after);
     b.SetInsertPoint(few);
     k.structure({.what = local_event::kind::branch_else});
-    std::vector<Value*> const sorted = sorted_list(listed, base);
+    std::vector<Value*> const sorted = sorted_list(listed, base, base + places);
     llvm::BasicBlock* const few_end = b.GetInsertBlock();
     b.CreateBr(after);
     b.SetInsertPoint(after);
@@ -128,11 +134,16 @@ private:
     });
     k.when(b.CreateICmpEQ(k.thread, k.i32(0)), [&] { b.CreateAlignedStore(k.i32(0), k.arena(counter), llvm::Align(4)); });
     k.touch(local_event::kind::read, keys, counter - keys);
+    // Each lane has one of them, and counts those that are not behind it.
     Value* key = b.CreateAlignedLoad(key_type, place(key_type, keys, b.CreateAnd(k.lane, k.i32(groups - 1))), align(key_type));
-    if (groups < lanes()) key = b.CreateSelect(b.CreateICmpULT(k.lane, k.i32(groups)), key, last_of(key_type));
-    row_sorter sorter(k, lanes_then_registers(k.cta, 0), 0, {key});
-    sorter.run();
-    return k.shuffle_from(sorter.values()[0], k.i32(count - 1));
+    Value* before = k.i32(0);
+    for (int i = 0; i < groups; ++i) {
+      Value* other = b.CreateAlignedLoad(key_type, place(key_type, keys, k.i32(i)), align(key_type));
+      before = b.CreateAdd(before, b.CreateZExt(b.CreateICmpULE(other, key), b.getInt32Ty()));
+    }
+    key = b.CreateSelect(b.CreateICmpUGE(before, k.i32(count)), key, last_of(key_type));
+    for (int d = 1; d < groups; d *= 2) key = least(key, k.shuffle(key, static_cast<unsigned>(d)));
+    return key;
   }
 
   void append(Value* packed, std::int64_t list, std::int64_t counter) {
@@ -144,20 +155,45 @@ private:
            [&] { b.CreateAlignedStore(packed, place(packed_type, list, at), align(packed_type)); });
   }
 
-  /// The list's elements in order: element c of the result for the registers of the result's layout.
-  std::vector<Value*> sorted_list(Value* listed, std::int64_t list) {
+  /// The list's first elements in order, for the registers of the result's layout.
+  std::vector<Value*> sorted_list(Value* listed, std::int64_t list, std::int64_t places) {
     auto& b = k.b;
-    std::vector<Value*> y;
-    for (int first = 0; first < list_room; first += lanes()) {
-      Value* at = first ? b.CreateAdd(k.lane, k.i32(first)) : k.lane;
-      Value* v = b.CreateAlignedLoad(packed_type, place(packed_type, list, at), align(packed_type));
-      y.push_back(b.CreateSelect(b.CreateICmpULT(at, listed), v, last_of(packed_type)));
-    }
-    row_sorter sorter(k, lanes_then_registers(k.cta, std::countr_zero(static_cast<unsigned>(list_room / lanes()))), 0, std::move(y));
-    sorter.run();
+    std::int64_t const bytes = count * form.bits / 8;
+    auto element = [&](Value* at) { return b.CreateAlignedLoad(packed_type, place(packed_type, list, at), align(packed_type)); };
+    k.touch(local_event::kind::write, places, bytes);
+    k.when(b.CreateICmpEQ(k.warp, k.i32(0)), [&] {
+      std::vector<Value*> at, own;
+      emit::values before;
+      for (int first = 0; first < list_room; first += lanes()) {
+        at.push_back(first ? b.CreateAdd(k.lane, k.i32(first)) : k.lane);
+        own.push_back(element(at.back()));
+        before.push_back(k.i32(0));
+      }
+      constexpr int step = 8; // that many are read at once; what lies behind the list's end does not count
+      before = emit::loop(
+          b, k.i32(0), listed, k.i32(step), before,
+          [&](Value* first, emit::values const& carried) {
+            emit::values next = carried;
+            for (int i = 0; i < step; ++i) {
+              Value* j = b.CreateAdd(first, k.i32(i));
+              Value *other = element(j), *there = b.CreateICmpULT(j, listed);
+              for (std::size_t c = 0; c < own.size(); ++c)
+                next[c] = b.CreateAdd(next[c], b.CreateZExt(b.CreateAnd(there, b.CreateICmpULT(other, own[c])), b.getInt32Ty()));
+            }
+            return next;
+          },
+          {.at_least_once = true, .is_signed = false});
+      for (std::size_t c = 0; c < own.size(); ++c)
+        k.when(b.CreateAnd(b.CreateICmpULT(at[c], listed), b.CreateICmpULT(before[c], k.i32(count))),
+               [&] { b.CreateAlignedStore(own[c], place(packed_type, places, before[c]), align(packed_type)); });
+    });
+    k.touch(local_event::kind::read, places, bytes);
     linear_layout const& out = k.plan.of(node);
     std::vector<Value*> r;
-    for (int i = 0; i < 1 << out.in.bits(reg); ++i) r.push_back(k.shuffle_from(sorter.values()[0], k.coordinate(out, axis, i)));
+    for (int i = 0; i < 1 << out.in.bits(reg); ++i) {
+      Value* at = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, k.coordinate(out, axis, i), k.i32(count - 1));
+      r.push_back(b.CreateAlignedLoad(packed_type, place(packed_type, places, at), align(packed_type)));
+    }
     return r;
   }
 

@@ -111,17 +111,6 @@ void row_sorter::run() {
   }
 }
 
-linear_layout lanes_then_registers(cta_shape cta, int registers) {
-  int const lanes = std::countr_zero(static_cast<unsigned>(cta.warp_size));
-  linear_layout r = zero_map({{reg, static_cast<std::uint8_t>(registers)},
-                              {lane, static_cast<std::uint8_t>(lanes)},
-                              {warp, static_cast<std::uint8_t>(std::countr_zero(static_cast<unsigned>(cta.num_warps)))}},
-                             {{d0, static_cast<std::uint8_t>(registers + lanes)}});
-  for (int i = 0; i < registers; ++i) r.col[static_cast<std::size_t>(i)] = r.out.put(d0, f2_unit(lanes + i));
-  for (int i = 0; i < lanes; ++i) r.col[static_cast<std::size_t>(r.in.shift(lane) + i)] = r.out.put(d0, f2_unit(i));
-  return r;
-}
-
 // ---- operations
 // -------------------------------------------------------------------------------------------------------------------------
 

@@ -68,7 +68,4 @@ struct packed_form {
 /// The few best of one row that the whole CTA has in many registers; false: not such a one (select.cpp).
 bool best_of_long_row(lowerer& k, int node, packed_form const& form);
 
-/// A layout of one axis of 2^(registers + lanes) elements that every warp has for itself: low bits in lanes, then registers.
-linear_layout lanes_then_registers(cta_shape cta, int registers);
-
 } // namespace kiln::jit::simt
