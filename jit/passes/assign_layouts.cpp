@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <bit>
 #include <kiln/layout/blocked.hpp>
+#include <kiln/layout/cute_text.hpp>
+#include <kiln/layout/text.hpp>
 #include <kiln/layout/ownership.hpp>
 #include <kiln/layout/shape_ops.hpp>
 #include <map>
@@ -27,6 +29,7 @@ std::vector<std::int64_t> extents_of(shape const& s) { return {s.extent, s.exten
 bool is_cheap(graph_view const& g, int i) {
   switch (g[i].code) {
   case op::constant:
+  case op::unset:
   case op::iota:
   case op::broadcast:
   case op::neg:
@@ -145,6 +148,10 @@ struct chooser {
     if (depth > 12) return {};
     for (int u : users[static_cast<std::size_t>(i)]) {
       op const code = g[u].code;
+      if (code == op::require_layout) {
+        std::string why;
+        return named_layout(register_layout_of(g, u), g.shape_of(u), cta, why);
+      }
       if (code == op::scan) return scan_layout(g.shape_of(i), static_cast<int>(g.attribute(u, 1)), cta);
       if (code == op::sort) return scan_layout(g.shape_of(i), static_cast<int>(g.attribute(u, 0)), cta);
       if (is_access(code)) {
@@ -373,6 +380,17 @@ struct chooser {
     study_accesses();
     find_placeless();
     known.resize(static_cast<std::size_t>(g.size()));
+    for (int i = 0; i < g.size(); ++i) {
+      if (g[i].code != op::require_layout) continue;
+      std::string why;
+      auto const l = named_layout(register_layout_of(g, i), g.shape_of(i), cta, why);
+      if (!l) throw std::invalid_argument(why);
+      if (g.attribute(i, 0) == 0) continue; // a wish: see `wish`
+      known[static_cast<std::size_t>(i)] = l;
+      // What is only read for it is read in it.
+      int const from = g.operand(i, 0);
+      if ((g[from].code == op::local_load || g[from].code == op::load) && users[static_cast<std::size_t>(from)].size() == 1) known[static_cast<std::size_t>(from)] = l;
+    }
     // Layouts flow forwards; a var gets that of the first placed value it is given, wherever that stands. When nothing
     // moves any more, the first open value is decided.
     for (;;) {
@@ -409,6 +427,63 @@ struct chooser {
 };
 
 } // namespace
+
+std::string layout_text(linear_layout const& l, shape const& s) {
+  bool units = !is_padded(std::span<std::int64_t const>(extents_of(s)));
+  for (f2_word c : l.columns()) units &= (c & (c - 1)) == 0;
+  if (!units) return kiln::to_string(l);
+  auto bits_of_field = [&](std::initializer_list<layout_dim> fields) {
+    std::vector<int> r;
+    for (layout_dim d : fields)
+      for (int i = 0; i < l.in.bits(d); ++i) r.push_back(l.basis(d, i) ? std::countr_zero(l.basis(d, i)) : -1);
+    return r;
+  };
+  // Lanes and warps are modes of their own even where they continue each other, as an author writes them.
+  layout_writer shape_part, stride_part, value_shape, value_stride;
+  auto const lanes = bits_of_field({lane}), warps = bits_of_field({warp}), values = bits_of_field({reg});
+  shape_part << "((";
+  stride_part << "((";
+  kiln::detail::put_bits(shape_part, stride_part, lanes.data(), static_cast<int>(lanes.size()));
+  if (!warps.empty()) {
+    shape_part << ",";
+    stride_part << ",";
+    kiln::detail::put_bits(shape_part, stride_part, warps.data(), static_cast<int>(warps.size()));
+  }
+  shape_part << "),";
+  stride_part << "),";
+  kiln::detail::put_bits(shape_part, stride_part, values.data(), static_cast<int>(values.size()));
+  return shape_part.text + "):" + stride_part.text + ")";
+}
+
+register_layout register_layout_of(graph_view const& g, int node) {
+  int const first = g[node].code == op::require_layout ? 1 : 0;
+  return {g.attribute(node, first), g.attribute(node, first + 1)};
+}
+
+std::optional<linear_layout> named_layout(register_layout const& r, shape const& s, cta_shape cta, std::string& why) {
+  bit_space const tile = space_of(s);
+  if (1 << r.thread_bits() != cta.threads()) {
+    why = "kiln[R-LY07] layout addresses " + std::to_string(1 << r.thread_bits()) + " threads, the CTA has " + std::to_string(cta.threads()) + " (" +
+          std::to_string(cta.num_warps) + " warps of " + std::to_string(cta.warp_size) + ")";
+    return {};
+  }
+  int const lanes = log2_of(cta.warp_size);
+  linear_layout l = zero_map({{reg, static_cast<std::uint8_t>(r.value_bits())},
+                              {lane, static_cast<std::uint8_t>(lanes)},
+                              {warp, static_cast<std::uint8_t>(r.thread_bits() - lanes)}},
+                             tile);
+  auto column = [&](std::int64_t list, int i) -> f2_word {
+    int const b = register_layout::bit(list, i);
+    return b < 0 ? 0 : f2_unit(b); // packed words are row-major numbers where extents are powers of two
+  };
+  for (int i = 0; i < r.value_bits(); ++i) l.col[static_cast<std::size_t>(i)] = column(r.values, i);
+  for (int i = 0; i < r.thread_bits(); ++i) l.col[static_cast<std::size_t>(r.value_bits() + i)] = column(r.threads, i);
+  if (!l.surjective() || is_padded(std::span<std::int64_t const>(extents_of(s)))) {
+    why = "kiln[R-LY07] layout does not reach all " + std::to_string(s.elements()) + " elements of the tile";
+    return {};
+  }
+  return normal_form(l, cta);
+}
 
 bit_space space_of(shape const& s) {
   auto const e = extents_of(s);

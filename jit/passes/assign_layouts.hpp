@@ -10,8 +10,11 @@
 
 #include "access_shape.hpp"
 
+#include <kiln/graph/register_layout.hpp>
 #include <kiln/layout/linear_layout.hpp>
+#include <optional>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 namespace kiln::jit {
@@ -41,6 +44,19 @@ layout_plan assign_layouts(graph_view const& g, graph_facts const& facts, cta_sh
 // ------------------------------------------------
 
 bit_space space_of(shape const& s);
+/// The layout that a require_layout or assert_layout node names, for a tile of shape `s`; why it is none there (R-LY07) is written to
+/// `why`.
+std::optional<linear_layout> named_layout(register_layout const& r, shape const& s, cta_shape cta, std::string& why);
+/// As shape:stride (layout/cute_text.hpp) where every bit moves by a power of two, else as its columns. The warp bits of the worked
+/// example: 128 elements on 4 warps of 32 are `((_32,_4),_1):((_1,_32),_0)`.
+std::string layout_text(linear_layout const& l, shape const& s);
+struct layout_writer {
+  std::string text;
+  layout_writer& operator<<(char const* s) { return text += s, *this; }
+  layout_writer& operator<<(std::int64_t n) { return text += std::to_string(n), *this; }
+};
+/// Of a require_layout or assert_layout node.
+register_layout register_layout_of(graph_view const& g, int node);
 /// Any layout, packed as described above; missing lane and warp bits become copies.
 linear_layout normal_form(linear_layout const& l, cta_shape cta);
 /// Without register bits that hold copies; `kept` gives the old register of each new one.

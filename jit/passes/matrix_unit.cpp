@@ -84,19 +84,18 @@ linear_layout matrix_right(matrix_product const& p, cta_shape cta) {
                      cta);
 }
 
-linear_layout memory_map(bit_space const& tile, std::int64_t const* stride, int elem, chunk_swizzle s) {
-  int bits = 0;
+linear_layout memory_map(bit_space const& tile, std::int64_t const* stride, slot_layout const& l) {
+  // Every bit of a coordinate moves by one bit of the number, which the layout maps by itself.
+  std::vector<f2_word> column(static_cast<std::size_t>(tile.total()));
+  f2_word all = 0;
   for (int i = 0; i < tile.rank; ++i) {
     layout_field const f = tile.fields[static_cast<std::size_t>(i)];
-    if (f.bits) bits = std::max(bits, std::countr_zero(static_cast<std::uint64_t>(stride[axis_index(f.name)])) + f.bits);
+    for (int b = 0; b < f.bits; ++b)
+      all |= column[static_cast<std::size_t>(tile.shift(f.name) + b)] = static_cast<f2_word>(l(stride[axis_index(f.name)] << b));
   }
-  linear_layout r = zero_map(tile, {{offset, static_cast<std::uint8_t>(bits)}});
-  for (int i = 0; i < tile.rank; ++i) {
-    layout_field const f = tile.fields[static_cast<std::size_t>(i)];
-    int const low = std::countr_zero(static_cast<std::uint64_t>(stride[axis_index(f.name)]));
-    for (int b = 0; b < f.bits; ++b) r.col[static_cast<std::size_t>(tile.shift(f.name) + b)] = f2_unit(low + b);
-  }
-  return s.bits ? compose(r, swizzle_layout(s.bits, 4 - elem, s.shift, bits)) : r;
+  linear_layout r = zero_map(tile, {{offset, static_cast<std::uint8_t>(std::bit_width(all))}});
+  for (std::size_t i = 0; i < column.size(); ++i) r.col[i] = column[i];
+  return r;
 }
 
 } // namespace kiln::jit

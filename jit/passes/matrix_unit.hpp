@@ -43,7 +43,17 @@ struct chunk_swizzle {
 constexpr chunk_swizzle swizzle_of_rows(int row) {
   return row <= 4 ? chunk_swizzle{} : chunk_swizzle{std::min(3, row - 4), std::max(3, row - 4)};
 }
-/// Coordinates of a tile -> offset in elements, for the given strides (elements, powers of two as the extents).
-KILN_INTERNAL_API linear_layout memory_map(bit_space const& tile, std::int64_t const* stride, int elem, chunk_swizzle s);
+/// The same as a layout of elements of 2^elem bytes.
+constexpr slot_layout layout_of(chunk_swizzle s, int elem) {
+  slot_layout l;
+  if (s.bits == 0) return l;
+  l.bits = s.bits;
+  l.base = 4 - elem;
+  l.shift = s.shift;
+  return l;
+}
+constexpr slot_layout layout_of_rows(int row, int elem) { return layout_of(swizzle_of_rows(row), elem); }
+/// Coordinates of a tile -> offset in elements, for the given strides (elements, powers of two as the extents) and a linear layout.
+KILN_INTERNAL_API linear_layout memory_map(bit_space const& tile, std::int64_t const* stride, slot_layout const& l);
 
 } // namespace kiln::jit

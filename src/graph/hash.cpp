@@ -66,7 +66,7 @@ void meaning(serialiser& out, graph_view const& g) {
   }
   out.number(static_cast<std::int64_t>(g.buffers.size()));
   for (buffer_info const& b : g.buffers) {
-    auto const& [type, where, placement, has_slots, slots, form, alignment, role, pun, phase, base, place, name, node] = b;
+    auto const& [type, where, placement, has_slots, slots, form, alignment, role, pun, phase, base, place, layout, name, node] = b;
     (void)name;
     out.number(type);
     out.number(where);
@@ -86,6 +86,20 @@ void meaning(serialiser& out, graph_view const& g) {
     for (int j = 0; j < levels; ++j) {
       out.number(radix[j].count);
       out.number(radix[j].pitch);
+    }
+    auto const& [modes, paddings, mode, bits, base, shift, padding] = layout;
+    out.number(modes);
+    for (int j = 0; j < modes; ++j) {
+      out.number(mode[j].extent);
+      out.number(mode[j].stride);
+    }
+    out.number(bits);
+    out.number(base);
+    out.number(shift);
+    out.number(paddings);
+    for (int j = 0; j < paddings; ++j) {
+      out.number(padding[j].interval);
+      out.number(padding[j].pad);
     }
     out.number(node);
   }

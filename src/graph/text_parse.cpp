@@ -322,17 +322,38 @@ private:
         continue;
       }
       bool const known = name == "slots" || name == "align" || name == "storage" || name == "scope" || name == "role" ||
-                         name == "phase" || name == "base" || name == "offset" || name == "stride" || name == "radix" || name == "pitch";
+                         name == "phase" || name == "base" || name == "offset" || name == "stride" || name == "radix" || name == "pitch" || name == "mode" || name == "step" ||
+                         name == "swizzle" || name == "chunk" || name == "shift" || name == "interval" || name == "pad";
       if (!known) {
         at_ = start;
-        expected("slots, align, storage, scope, single, role, pun, phase, base, offset, stride, radix, pitch or the end of the line");
+        expected("slots, align, storage, scope, single, role, pun, phase, base, offset, stride, radix, pitch, mode, step, swizzle, chunk, shift, interval, pad or the end of the line");
       }
       if ((name == "radix" && b.place.levels == slot_map::most_levels) || (name == "pitch" && b.place.levels == 0)) {
         at_ = start;
         expected(name == "pitch" ? "a radix before its pitch" : "at most 3 radices");
       }
+      slot_layout& l = b.layout;
+      if ((name == "mode" && l.modes == slot_layout::most_modes) || (name == "interval" && l.paddings == slot_layout::most_paddings) ||
+          (name == "step" && l.modes == 0) || (name == "pad" && l.paddings == 0)) {
+        at_ = start;
+        expected(name == "step" ? "a mode before its step" : name == "pad" ? "an interval before its pad" : "at most 6 modes and 2 intervals");
+      }
       expect('=', "after the property");
-      if (name == "slots")
+      if (name == "mode")
+        l.mode[l.modes++].extent = int32(1, "mode");
+      else if (name == "step")
+        l.mode[l.modes - 1].stride = int32(0, "step");
+      else if (name == "swizzle")
+        l.bits = int32(1, "swizzle");
+      else if (name == "chunk")
+        l.base = int32(0, "chunk");
+      else if (name == "shift")
+        l.shift = int32(1, "shift");
+      else if (name == "interval")
+        l.padding[l.paddings++].interval = int32(1, "interval");
+      else if (name == "pad")
+        l.padding[l.paddings - 1].pad = int32(0, "pad");
+      else if (name == "slots")
         b.slots = int32(1, "slots");
       else if (name == "align")
         b.alignment = int32(0, "align");

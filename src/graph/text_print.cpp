@@ -119,7 +119,7 @@ private:
   }
 
   void buffer(std::size_t i) {
-    auto const& [type, where, placement, has_slots, slots, form, alignment, role, pun, phase, base, place, name, at] = g_.buffers[i];
+    auto const& [type, where, placement, has_slots, slots, form, alignment, role, pun, phase, base, place, layout, name, at] = g_.buffers[i];
     (void)at; // the alloc node names the buffer
     out_ += "  buffer " + std::to_string(i);
     if (name >= 0) out_ += " " + text(name);
@@ -138,6 +138,11 @@ private:
     if (place.stride) out_ += " stride=" + std::to_string(place.stride);
     for (int j = 0; j < place.levels; ++j)
       out_ += " radix=" + std::to_string(place.radix[j].count) + " pitch=" + std::to_string(place.radix[j].pitch);
+    for (int j = 0; j < layout.modes; ++j)
+      out_ += " mode=" + std::to_string(layout.mode[j].extent) + " step=" + std::to_string(layout.mode[j].stride);
+    if (layout.bits) out_ += " swizzle=" + std::to_string(layout.bits) + " chunk=" + std::to_string(layout.base) + " shift=" + std::to_string(layout.shift);
+    for (int j = 0; j < layout.paddings; ++j)
+      out_ += " interval=" + std::to_string(layout.padding[j].interval) + " pad=" + std::to_string(layout.padding[j].pad);
     out_ += "\n";
   }
 

@@ -21,7 +21,7 @@ struct body {
 KILN_BODY(param) KILN_BODY(for_begin) KILN_BODY(for_end) KILN_BODY(if_begin) KILN_BODY(if_else) KILN_BODY(if_end)
 KILN_BODY(while_begin) KILN_BODY(while_test) KILN_BODY(while_end) KILN_BODY(var) KILN_BODY(var_get) KILN_BODY(var_set)
 KILN_BODY(combine_begin) KILN_BODY(combine_arg) KILN_BODY(combine_end) KILN_BODY(result) KILN_BODY(constant)
-KILN_BODY(iota) KILN_BODY(program_id) KILN_BODY(num_programs) KILN_BODY(sync)
+KILN_BODY(iota) KILN_BODY(unset) KILN_BODY(program_id) KILN_BODY(num_programs) KILN_BODY(sync)
 
 // unary.cpp
 KILN_BODY(neg) KILN_BODY(bit_not) KILN_BODY(abs) KILN_BODY(exp) KILN_BODY(exp2) KILN_BODY(log) KILN_BODY(log2)
@@ -67,6 +67,10 @@ KILN_BODY(tasks_begin) KILN_BODY(tasks_end) KILN_BODY(task_begin) KILN_BODY(task
 
 // checks.cpp
 KILN_BODY(device_assert) KILN_BODY(device_print) KILN_BODY(assume) KILN_BODY(multiple_of) KILN_BODY(max_contiguous)
+KILN_BODY(require_layout) KILN_BODY(release_layout) KILN_BODY(assert_layout) KILN_BODY(dump_layout)
+
+// local.cpp
+KILN_BODY(tensor_alloc) KILN_BODY(tensor_dealloc)
 
 #undef KILN_BODY
 

@@ -78,6 +78,12 @@ void body<op::assume>::run(agent& a, int i) {
   if (a.checking() && a.in(i, 0).bits[0] == 0) a.fault(i, "R-VF02", "assume: the promised condition is false");
 }
 
+// Registers have no threads here; what layouts say is checked when the graph is validated, and where they are chosen.
+void body<op::require_layout>::run(agent& a, int i) { identity(a, i); }
+void body<op::release_layout>::run(agent& a, int i) { identity(a, i); }
+void body<op::assert_layout>::run(agent&, int) {}
+void body<op::dump_layout>::run(agent&, int) {}
+
 void body<op::multiple_of>::run(agent& a, int i) {
   identity(a, i);
   if (!a.checking()) return;

@@ -20,6 +20,7 @@ struct data {
 
   i64 start[max_rank]{};   ///< regions: coordinates of the first element
 
+  bool unset = false;      ///< cells: nothing was assigned yet
   std::vector<data> more;  ///< second and later results of a reduce or scan
 
   scalar at(std::size_t i) const { return {type, bits[i]}; }

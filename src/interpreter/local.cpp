@@ -37,6 +37,11 @@ std::string buffer_name(agent const& a, int b) {
 local_access::local_access(agent& a, int i, data const& view, engine who)
     : agent_(a), node_(i), buffer_(view.buffer), width_(static_cast<int>(bytes_of(a.graph.buffer(view.buffer).type))), who_(who) {
   a.pause();
+  int const storage = a.run.arena.form[static_cast<std::size_t>(buffer_)].storage;
+  if (!a.checking() || !a.run.arena.by_hand[static_cast<std::size_t>(storage)]) return;
+  int const now = a.block.local.exists[static_cast<std::size_t>(storage)];
+  if (now != 1 && a.news(i, "R-PA17"))
+    a.fault(i, "R-PA17", buffer_name(a, buffer_), " is touched ", now == 0 ? "before its pool is committed" : "after " + a.line_of(-1 - now) + " gave its columns back");
 }
 
 u64 local_access::read(i32 offset) {
@@ -240,6 +245,21 @@ i64 checked_index(agent& a, int i, int buffer, char const* what, data const& ind
 
 void body<op::alloc>::run(agent& a, int i) { a.out(i).buffer = static_cast<int>(a.graph.attribute(i, 0)); }
 
+namespace {
+void set_existing(agent& a, int i, bool begins) {
+  a.pause();
+  int const b = a.in(i, 0).buffer;
+  int& now = a.block.local.exists[static_cast<std::size_t>(b)];
+  if (a.checking() && begins && now == 1 && a.news(i, "R-PA17"))
+    a.fault(i, "R-PA17", buffer_name(a, b), " is allocated in tensor memory a second time; dealloc it first");
+  if (a.checking() && !begins && now != 1 && a.news(i, "R-PA17"))
+    a.fault(i, "R-PA17", buffer_name(a, b), " is given back, but it is not allocated", now < 0 ? " any more (" + a.line_of(-1 - now) + " gave it back)" : std::string(" yet"));
+  now = begins ? 1 : -1 - i;
+}
+} // namespace
+void body<op::tensor_alloc>::run(agent& a, int i) { set_existing(a, i, true); }
+void body<op::tensor_dealloc>::run(agent& a, int i) { set_existing(a, i, false); }
+
 void body<op::view_index>::run(agent& a, int i) {
   int const from = a.graph.operand(i, 0);
   data const& source = a.in(i, 0);
@@ -255,9 +275,9 @@ void body<op::view_index>::run(agent& a, int i) {
     d.offsets.resize(n);
     odometer c(a.shape_of(i));
     for (std::size_t e = 0; e < n; ++e, c.next()) {
-      i64 at = base;
+      i64 at = 0;
       for (int axis = 0; axis < a.shape_of(i).rank; ++axis) at += c[axis] * f.stride[axis];
-      d.offsets[e] = static_cast<i32>(at);
+      d.offsets[e] = static_cast<i32>(base + place_in_slot(info, at));
     }
     return;
   }

@@ -21,6 +21,9 @@ arena_layout::arena_layout(graph_view const& g) {
     if (bytes > i64{1} << 30)
       throw std::logic_error("kiln: the kernel's local memory exceeds 1 GiB; no target has that much");
   }
+  by_hand.assign(g.buffers.size(), false);
+  for (int i = 0; i < g.size(); ++i)
+    if (g[i].code == op::tensor_alloc) by_hand[static_cast<std::size_t>(g.buffer_of(g.operand(i, 0)))] = true;
 }
 
 u64 local_memory::read(i32 offset, int width) const {

@@ -21,6 +21,7 @@ struct arena_layout {
   std::vector<i64> base; ///< of the buffer's storage
   std::vector<local_form> form;
   i64 bytes = 0;
+  std::vector<bool> by_hand; ///< buffers in tensor memory that tensor_alloc and tensor_dealloc bring and take away
   explicit arena_layout(graph_view const& g);
   arena_layout() = default;
 };
@@ -76,7 +77,7 @@ class local_memory {
 public:
   local_memory(arena_layout const& layout, lanes const& l, run_options const& options)
       : bytes(static_cast<std::size_t>(layout.bytes), unwritten), shadow(options.check ? bytes.size() : 0),
-        reads(shadow.size() * static_cast<std::size_t>(l.readers)), readers_(static_cast<std::size_t>(l.readers)) {}
+        reads(shadow.size() * static_cast<std::size_t>(l.readers)), exists(layout.by_hand.size()), readers_(static_cast<std::size_t>(l.readers)) {}
 
   static constexpr unsigned char unwritten = 0xa5; ///< what local memory holds before anything is written
   static constexpr unsigned char in_flight = 0xfb; ///< what the destination of a copy holds until it is delivered
@@ -85,6 +86,7 @@ public:
   std::vector<byte_shadow> shadow; ///< empty when nothing is checked
   std::vector<byte_read> reads;    ///< `readers` a byte
   std::function<void(u64)> landed; ///< told of copies that traces know
+  std::vector<int> exists;         ///< of buffers that are allocated by hand: 0 not yet, 1 now, else -1 - the node that ended it
 
   u64 read(i32 offset, int width) const;
   void write(i32 offset, int width, u64 bits);

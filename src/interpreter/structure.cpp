@@ -35,6 +35,11 @@ void body<op::constant>::run(agent& a, int i) {
   fill(a, i, scalar_from_bits(a.at(i).type, static_cast<u64>(a.graph.attribute(i, 0))));
 }
 
+void body<op::unset>::run(agent& a, int i) {
+  fill(a, i, scalar_from_bits(a.at(i).type, 0));
+  a.out(i).unset = true;
+}
+
 void body<op::iota>::run(agent& a, int i) {
   data& d = a.fresh(i);
   int const axis = static_cast<int>(a.graph.attribute(i, 0));
@@ -116,7 +121,13 @@ void body<op::sync>::run(agent& a, int) { a.yield(); }
 // -- vars --------------------------------------------------------------------------------------------------------------------
 
 void body<op::var>::run(agent& a, int i) { a.out(i) = a.in(i, 0); }
-void body<op::var_get>::run(agent& a, int i) { a.out(i) = a.in(i, 0); }
+void body<op::var_get>::run(agent& a, int i) {
+  data const& cell = a.in(i, 0);
+  if (cell.unset && a.checking() && a.news(i, "R-HZ15"))
+    a.fault(i, "R-HZ15", "the variable of ", a.line_of(a.graph.operand(i, 0)), " is read before its first assignment; give it a value where it is made");
+  a.out(i) = cell;
+  a.out(i).unset = false;
+}
 void body<op::var_set>::run(agent& a, int i) { a.out(a.graph.operand(i, 0)) = a.in(i, 1); }
 
 // -- combines: their bodies run inside reduce and scan -------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 #include "device_runner.hpp"
 #include "order_graphs.hpp"
 #include "product_graphs.hpp"
+#include "storage_graphs.hpp"
 #include "test_seed.hpp"
 
 #include <kiln/graph/text.hpp>
@@ -82,6 +83,13 @@ TEST_F(GpuGraphs, Order) {
   auto const every = static_cast<std::size_t>(std::max(1, 100 / std::max(1, scaled(100)))); // fewer under a sanitizer
   for (std::size_t i = seed() % every; i < forms.size(); i += every)
     EXPECT_EQ(differences(order_graph(forms[i], seed() + i), ran % 3 != 0), "") << forms[i].text();
+  std::printf("%d graphs, %d refused\n", ran, refused);
+}
+// Every one of these compiles: a refusal is a failure.
+TEST_F(GpuGraphs, Storage) {
+  for (storage_case const& c : storage_cases())
+    for (bool specialise : {false, true}) EXPECT_EQ(differences(c.g, specialise), "") << c.name;
+  EXPECT_EQ(refused, 0);
   std::printf("%d graphs, %d refused\n", ran, refused);
 }
 TEST_F(GpuGraphs, ProductsF16) { products(dtype::f16); }

@@ -2,6 +2,7 @@
 #include "host_runner.hpp"
 #include "order_graphs.hpp"
 #include "product_graphs.hpp"
+#include "storage_graphs.hpp"
 #include "test_seed.hpp"
 
 #include <kiln/graph/text.hpp>
@@ -53,6 +54,9 @@ TEST(HostGraphs, Order) {
     ASSERT_EQ(kiln::verify(order_graph(forms[i], 1).graph).view(), "") << forms[i].text();
     EXPECT_EQ(compare(order_graph(forms[i], seed() + i), host_runner(1, i % 2), {.seed = seed() + i}), "") << forms[i].text();
   }
+}
+TEST(HostGraphs, Storage) {
+  for (storage_case const& c : storage_cases()) EXPECT_EQ(compare(c.g, host_runner(1, false), {.seed = seed()}), "") << c.name;
 }
 TEST(HostGraphs, Any) { agree(400, 0, {}, 3, false); }
 TEST(HostGraphs, AnyWithFacts) { agree(200, 500000, {}, 2, true); }

@@ -23,7 +23,7 @@ inline std::string difference(kiln::graph_view const& a, kiln::graph_view const&
   }
   for (int i = 0; i < static_cast<int>(a.buffers.size()); ++i) {
     buffer_info const &x = a.buffer(i), &y = b.buffer(i);
-    if (x.type != y.type || x.where != y.where || x.placement != y.placement || x.has_slots != y.has_slots || x.slots != y.slots || x.role != y.role || x.pun != y.pun || x.phase != y.phase || x.base != y.base || x.place != y.place ||
+    if (x.type != y.type || x.where != y.where || x.placement != y.placement || x.has_slots != y.has_slots || x.slots != y.slots || x.role != y.role || x.pun != y.pun || x.phase != y.phase || x.base != y.base || x.place != y.place || x.layout != y.layout ||
         x.alignment != y.alignment || x.node != y.node || (x.name < 0) != (y.name < 0) || x.name != y.name ||
         std::string_view(a.string(x.name)) != b.string(y.name) ||
         !(a.shapes[static_cast<std::size_t>(x.shape)] == b.shapes[static_cast<std::size_t>(y.shape)]))

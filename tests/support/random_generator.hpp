@@ -108,6 +108,7 @@ private:
   bool dot_fallback(dtype t, int variant);
   bool product(dtype t, dtype to, std::int32_t a, std::int32_t b, std::int32_t c, int variant);
   int allocate(dtype t, std::int32_t s, int slots, bool shares = false);
+  kiln::slot_layout random_layout(kiln::shape const& s);
   int shared_storage();
   static constexpr int storage_bytes = 65536;
   int storage_ = -1; ///< node of an allocation in which others lie; -1: none yet

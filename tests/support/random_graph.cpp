@@ -15,6 +15,7 @@ bool of_tasks(op o) { return o >= op::alloc_barriers && o <= op::replica_id; }
 bool accepts(op o, dtype t) {
   bool const computes = is_float(t) && !is_f8(t), word = bits_of(t) == 32 || bits_of(t) == 64;
   if (of_tasks(o)) return false;
+  if (o == op::unset || o >= op::require_layout) return false; // tests/differential/storage_graphs.hpp
   switch (o) {
   case op::for_begin: case op::for_end: case op::iota: case op::program_id: case op::num_programs:
   case op::rem: case op::shl: case op::shr: case op::multiple_of: case op::max_contiguous:

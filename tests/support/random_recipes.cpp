@@ -690,10 +690,35 @@ int generator::allocate(dtype t, std::int32_t s, int slots, bool shares) {
       info.place.stride = pitch;
     }
   }
+  if (!shares && chance(30)) info.layout = random_layout(shape_at(s));
   info.node = b;
   info.name = chance(50) ? r_.add_string("buffer") : -1;
   r_.buffers.add() = info;
   return b;
+}
+slot_layout generator::random_layout(shape const& s) {
+  slot_layout l;
+  switch (below(4)) {
+  case 0: // columns first, rows a little apart
+    for (int d = 0, step = 1; d < s.rank && s.rank <= slot_layout::most_modes; ++d) {
+      l.mode[l.modes++] = {s.extent[d], step};
+      step = step * s.extent[d] + below(3);
+    }
+    break;
+  case 1:
+    l.padding[l.paddings++] = {1 << below(7), 1 + below(9)};
+    break;
+  case 2:
+    l.padding[l.paddings++] = {1 << below(4), 1};
+    l.padding[l.paddings++] = {32 << below(3), 1 + below(4)};
+    break;
+  default: // a slice of rows must not cut an atom, and rank 1 has no rows
+    if (s.rank != 1) break;
+    l.bits = 1 + below(3);
+    l.base = below(4);
+    l.shift = l.bits + below(3);
+  }
+  return l;
 }
 int generator::slot(int b, dtype t, std::int32_t s, int index) { return push(op::view_index, t, node_kind::view, s, {b, index}); }
 

@@ -25,7 +25,7 @@ matrix_product product(dtype t, int m, int n, int k, int warps_m, int warps_n) {
 
 /// The lanes of a warp write (or read) 16 bytes each, one after the other along the rows: eight lanes are served at once.
 void expect_free_rows(bit_space const& tile, std::int64_t const* stride, int elem, chunk_swizzle s, int minor) {
-  linear_layout const to = memory_map(tile, stride, elem, s);
+  linear_layout const to = memory_map(tile, stride, layout_of(s, elem));
   f2_vectors touched;
   for (int i = 0; i < 4 - elem; ++i) touched.push(to(tile.put(axis_dim(minor), f2_unit(i))));
   std::vector<f2_word> lanes; // chunks of a row, then rows
@@ -37,7 +37,7 @@ void expect_free_rows(bit_space const& tile, std::int64_t const* stride, int ele
 
 /// The eight rows of each matrix of an ldmatrix lie in different banks.
 void expect_free_matrices(linear_layout const& fragment, std::int64_t const* stride, int elem, chunk_swizzle s, bool trans) {
-  linear_layout const to = compose(fragment, memory_map(fragment.out, stride, elem, s));
+  linear_layout const to = compose(fragment, memory_map(fragment.out, stride, layout_of(s, elem)));
   auto const plan = plan_matrix(to, elem, trans);
   ASSERT_TRUE(plan.has_value());
   EXPECT_EQ(plan->matrices, std::min(2, fragment.in.bits(reg) - (2 - elem)));
@@ -99,7 +99,7 @@ TEST(MatrixUnit, PlainRowsConflict) {
   matrix_product const p = product(dtype::f16, 6, 6, 6, 1, 1);
   std::int64_t const rows[] = {64, 1};
   linear_layout const left = matrix_left(p, {.warp_size = 32, .num_warps = 4, .matrix_unit = true});
-  linear_layout const to = compose(left, memory_map(left.out, rows, 1, {}));
+  linear_layout const to = compose(left, memory_map(left.out, rows, {}));
   auto const plan = plan_matrix(to, 1, false);
   ASSERT_TRUE(plan.has_value());
   f2_vectors touched;

@@ -97,7 +97,9 @@ TEST(pools, buffers_over_existing_bytes) {
 TEST(pools, variables_and_fragments) {
   auto g = record([](context& k, ptr<const f32> x, ptr<f32> y) {
     auto sum = k.alloc_fragment<f32, 32>();
+    sum = k.zeros<f32, 32>();
     auto count = k.alloc_var<i32>();
+    count = 0;
     auto scale = k.alloc_var<f32>(k.let<f32>(2));
     for (auto i : k.range(0, 3)) {
       sum += load(x + i * 32 + k.arange<32>());

@@ -173,6 +173,38 @@ struct located_index {
   }
 };
 
+template <std::size_t>
+using index_of_axis = located_index;
+/// `x(i, j)`, `x.ptr_to(i, j)`, `x.vload<4>(i, j)`, `x.vstore<4>(i, j, v)`: one index for each axis. A base, since only parameters that
+/// are no templates learn where they were written. Self has element(), pointer(), load_vector<V>() and store_vector<V>().
+template <class Self, class Axes>
+class indexed_by;
+template <class Self, std::size_t... Axis>
+class indexed_by<Self, std::index_sequence<Axis...>> {
+public:
+  /// The element, to be read or assigned. Errors: R-BD01.
+  constexpr auto operator()(index_of_axis<Axis>... i) const {
+    located_index const index[]{i...};
+    return static_cast<Self const*>(this)->element(index);
+  }
+  /// A pointer to the element. Errors: R-BD01.
+  constexpr auto ptr_to(index_of_axis<Axis>... i) const {
+    located_index const index[]{i...};
+    return static_cast<Self const*>(this)->pointer(index);
+  }
+  /// `V` elements from there on along the last axis, in one access. Errors: R-BD06.
+  template <int V>
+  constexpr auto vload(index_of_axis<Axis>... i) const {
+    located_index const index[]{i...};
+    return static_cast<Self const*>(this)->template load_vector<V>(index);
+  }
+  template <int V, class X>
+  constexpr auto vstore(index_of_axis<Axis>... i, X const& x) const {
+    located_index const index[]{i...};
+    static_cast<Self const*>(this)->template store_vector<V>(index, x);
+  }
+};
+
 /// `{m, kk}`: one start or offset per axis.
 template <int N>
 struct coordinates {

@@ -3,6 +3,7 @@
 #pragma once
 #include <kiln/dsl/alias.hpp>
 #include <kiln/dsl/control.hpp>
+#include <kiln/dsl/layout.hpp>
 #include <kiln/dsl/local.hpp>
 #include <kiln/dsl/memory.hpp>
 #include <kiln/dsl/tasks.hpp>
@@ -12,12 +13,14 @@ namespace kiln {
 struct local_alloc_options {
   kiln::storage storage = kiln::storage::smem;
   detail::reuse_target reuse{}; ///< `&spec` or `&buffer`: shares its storage
+  buffer_layout layout{};       ///< of each slot (dsl/layout.hpp); infer: row by row, spread over banks where nobody can tell
   int align = 0; ///< bytes, a power of two; 0: 128, or the element's size where that is more
   char const* name = nullptr;
 };
 struct alloc_shared_options {
   kiln::scope scope = kiln::scope::shared_dyn;
   int align = 0; ///< bytes, a power of two; 0: 128
+  buffer_layout layout = layout::row_major; ///< dsl/layout.hpp
   char const* name = nullptr;
 };
 /// Whether a workspace is one for all CTAs of a launch or one for each.
@@ -34,6 +37,18 @@ struct smem_pool_options {
   char const* name = nullptr;
 };
 class smem_pool_handle; // dsl/pool.hpp
+struct tmem_pool_options {
+  int total_cols = 512;        ///< what commit takes: a power of two, 32..512
+  int cta_group = 1;           ///< CTAs that share the allocation, 1 or 2
+  int alloc_warp = 0;          ///< the warp that allocates, and
+  int dealloc_warp = -1;       ///< that gives back; -1: the same
+  char const* name = nullptr;
+};
+class tmem_pool_handle; // dsl/tensor_pool.hpp
+struct require_layout_options {
+  bool pin = true;                   ///< false: a wish, which the compiler follows where nothing speaks against it
+  bool late_address_compute = false; ///< a hint for AMD address lifetimes
+};
 namespace detail {
 /// A pool while it is recorded.
 struct pool_state {
@@ -41,12 +56,20 @@ struct pool_state {
   std::int64_t cursor = 0, high = 0;
   bool committed = false;
 };
+/// A pool in tensor memory while it is recorded. Units: columns.
+struct tensor_pool_state {
+  std::int32_t buffer = -1, total = 0, cursor = 0, high = 0, warp = 0, group = 1;
+  std::int32_t committed = -1, released = -1; ///< nodes
+  std::int32_t region = -1;                   ///< where commit stands
+};
 /// A view of any element type, as an option.
 struct view_ref {
   int node = -1;
   constexpr view_ref() = default;
   template <class T, int... D>
   constexpr view_ref(view<T, D...> const& v) : node(v.node_) {}
+  template <class T>
+  constexpr view_ref(local_pointer<T> const& p) : node(p.node_) {}
 };
 constexpr std::int64_t count_of(extents const& e) {
   std::int64_t n = 1;
@@ -60,6 +83,25 @@ struct decl_buffer_options {
   std::int64_t byte_offset = 0; ///< in bytes
   char const* name = nullptr;
 };
+namespace detail {
+/// `{16, 1}`: strides, one for each axis.
+struct stride_list {
+  int count = 0;
+  any_value of[max_rank]{};
+  constexpr stride_list() = default;
+  constexpr stride_list(std::initializer_list<any_value> strides) {
+    for (any_value const& s : strides)
+      if (count < max_rank) of[count++] = s;
+  }
+};
+} // namespace detail
+struct match_buffer_options {
+  detail::stride_list strides{}; ///< elements, one for each axis: `{.strides = {16, 1}}`; row-major when absent
+  std::int64_t elem_offset = 0;  ///< where element 0 is, from the pointer
+  std::int64_t byte_offset = 0;  ///< the same in bytes: a multiple of the element's
+  int align = 0;                 ///< bytes, a power of two: a promise about the pointer; 0: the element's size
+};
+
 template <int Axis = 0>
 inline constexpr int axis = Axis;
 struct local_gather_options {
@@ -208,21 +250,46 @@ public:
   constexpr auto let(X const& x, site at = {}) {
     return detail::read(x, at);
   }
-  /// One mutable element: `k.var` under the name that it has elsewhere. Without a value it starts as 0.
+  /// One mutable element: `k.var` under the name that it has elsewhere. Without a value nothing may be read before the first
+  /// assignment (R-HZ15); compiled code starts it as 0.
   template <element T>
   constexpr kiln::var<val<T>> alloc_var(site at = {}) {
-    return var(zeros<T>(at), at);
+    return unset<T>(at);
   }
   template <element T, operand X>
   constexpr kiln::var<val<T>> alloc_var(X const& x, site at = {}) {
     return var(let<T>(x, at), at);
   }
-  /// A mutable tile in registers, spread over the CTA's threads by a layout that its uses decide. It starts as 0.
+  /// The same: `s = e`, `s += e`; a read sees the latest assignment.
+  template <element T>
+  constexpr kiln::var<val<T>> scalar(site at = {}) {
+    return unset<T>(at);
+  }
+  template <element T, operand X>
+  constexpr kiln::var<val<T>> scalar(X const& x, site at = {}) {
+    return var(let<T>(x, at), at);
+  }
+  /// A mutable tile in registers, spread over the CTA's threads by a layout that its uses decide. Nothing may be read before the
+  /// first assignment (R-HZ15).
   template <element T, int... D>
   constexpr kiln::var<tile<T, D...>> alloc_fragment(site at = {}) {
     static_assert(sizeof...(D) >= 1, "kiln[T-02] a fragment has extents; alloc_var is one element");
-    return var(zeros<T, D...>(at), at);
+    return unset<T, D...>(at);
   }
+  /// A thread's own array, `r[i]` or `r(i, j)`, in registers. Nothing may be read before its first assignment (R-HZ15). Errors:
+  /// R-BD01 a constant index outside; T-02 more than 256 elements. (dsl/buffer.hpp)
+  template <element T, int... D>
+  constexpr auto alloc_local(site at = {});
+  /// One element of shared memory for each CTA: assigned and read like a variable, ordered like any shared memory.
+  template <element T>
+  constexpr auto shared_scalar(alloc_shared_options o = {}, site at = {});
+  /// A scalar where `Scope` says: local (a variable), shared_dyn, shared_static or global (one element of workspace for each CTA).
+  template <element T, scope Scope>
+  constexpr auto alloc_scalar(site at = {});
+  /// Gives a pointer parameter a shape and strides: `auto A = k.match_buffer(a, {m, n});`, then `A(i, j)`, `A.region(...)`,
+  /// `A.vload<4>(i, j)`. Row-major unless `.strides` says otherwise. Errors: R-LY01, R-BD08. (dsl/buffer.hpp)
+  template <class P, std::size_t N>
+  constexpr auto match_buffer(P const& pointer, detail::any_value const (&extents)[N], match_buffer_options o = {}, site at = {});
   /// A mutable cell that starts as `x`: a value, a pointer or a token.
   template <class X>
   constexpr auto var(X const& x, site at = {}) {
@@ -319,7 +386,7 @@ public:
     static_assert(sizeof...(D) >= 1 && sizeof...(D) <= 5, "kiln[T-02] a local buffer has 1 to 5 axes");
     static_assert(((D >= 1) && ...), "kiln[T-02] extents are at least 1");
     if (num < 1) r_->fail() << "kiln[T-02] local_alloc of " << num << " buffers; at least 1 is needed";
-    return bufs<T, D...>{r_, allocate<T, D...>({.where = o.storage, .slots = num, .alignment = o.align}, o.name, at, o.reuse)};
+    return bufs<T, D...>{r_, allocate<T, D...>({.where = o.storage, .slots = num, .alignment = o.align}, o.name, at, o.reuse, &o.layout)};
   }
   /// Storage for several allocations that take turns in it; they name it in `.reuse`. It cannot be indexed, and is as large as
   /// they need, or `.buffer_size_bytes`. Errors: R-AL01, R-AL02; R-AL04 too small.
@@ -345,7 +412,7 @@ public:
     static_assert(((D >= 1) && ...), "kiln[T-02] extents are at least 1");
     if (o.scope != scope::shared_dyn && o.scope != scope::shared_static)
       r_->fail() << "kiln[T-15] alloc_shared takes scope::shared_dyn or scope::shared_static";
-    int b = allocate<T, D...>({.placement = o.scope, .has_slots = false, .slots = 1, .alignment = o.align}, o.name, at);
+    int b = allocate<T, D...>({.placement = o.scope, .has_slots = false, .slots = 1, .alignment = o.align}, o.name, at, {}, &o.layout);
     int zero = r_->push(op::constant, {dtype::i32, node_kind::value, 0}, {}, {0}, at);
     return view<T, D...>{r_, r_->push(op::view_index, {dtype_of<T>, node_kind::view, r_->nodes[b].shape}, {b, zero}, {}, at)};
   }
@@ -361,6 +428,31 @@ public:
   /// constant place. Errors: R-BD08 another number of bytes.
   template <element U, int... E, class T, int... D>
   constexpr auto local_reinterpret(view<T, D...> const& v, site at = {});
+  /// Tensor memory from a cursor of columns: `tp.alloc<f32, 128, 64>()`, `tp.commit()` before the first use and `tp.dealloc()` after the
+  /// last. `pool` gives the 4 bytes that hold its address. Simulated on the host; targets without tensor memory refuse it.
+  /// Errors: R-CP04, R-PA16, R-PA17. (dsl/tensor_pool.hpp)
+  template <class Pool>
+  constexpr auto tmem_pool(Pool& pool, tmem_pool_options o = {}, site at = {});
+
+  // -- layouts (dsl/layout_tools.hpp) -----------------------------------------------------------------------------------------
+
+  /// The same values in this register layout: nothing later changes it. With `.pin = false` a wish. Errors: R-LY05, R-LY07.
+  template <tile_like X, class L>
+  constexpr auto require_layout(X const& x, L const& layout, require_layout_options o = {}, site at = {});
+  /// Ends a requirement: what follows may lie anywhere. Errors: R-LY03 `x` has none.
+  template <tile_like X>
+  constexpr auto release_layout(X const& x, site at = {});
+  /// Two tiles, a tile and a layout, two views, or a view and a layout, lie in the same way once all layouts are chosen.
+  /// Errors: R-LY04, with both.
+  template <class X, class Y>
+  constexpr auto assert_same_layout(X const& x, Y const& y, site at = {});
+  /// Writes the layout of a tile or view, as one line of shape:stride, into the notes of what is compiled. No code.
+  template <class X>
+  constexpr auto dump_layout(X const& x, char const* name = "", site at = {});
+  /// The same as `.layout` where it was allocated; before its first use. Errors: R-LY03 late or twice.
+  template <class X>
+  constexpr auto annotate_layout(X const& buffer, buffer_layout const& layout, site at = {});
+
   /// Checks what only the end of a kernel shows.
   constexpr void finish();
 
@@ -680,6 +772,13 @@ public:
   }
 
 private:
+  template <element T, int... D>
+  constexpr kiln::var<tile<T, D...>> unset(site at) {
+    result_type t = detail::type_of<tile<T, D...>>(*r_);
+    int const nothing = r_->push(op::unset, t, {}, {}, at);
+    t.kind = node_kind::cell;
+    return {r_, r_->push(op::var, t, {nothing}, {}, at)};
+  }
   template <class T>
   constexpr val<T> grid_query(op code, int axis, site at) {
     if (axis < 0 || axis > 2) r_->fail() << "kiln[R-BD01] grid axis " << axis << ", valid 0..2";
@@ -698,10 +797,10 @@ private:
     r_->attribute(begin, 1) = end;
   }
   template <class T, int... D>
-  constexpr int allocate(buffer_info b, char const* name, site at, detail::reuse_target const& reuse = {}) {
-    return allocate(b, detail::type_of<tile<T, D...>>(*r_, node_kind::buffers), name, at, reuse);
+  constexpr int allocate(buffer_info b, char const* name, site at, detail::reuse_target const& reuse = {}, buffer_layout const* layout = nullptr) {
+    return allocate(b, detail::type_of<tile<T, D...>>(*r_, node_kind::buffers), name, at, reuse, layout);
   }
-  constexpr int allocate(buffer_info b, result_type type, char const* name, site at, detail::reuse_target const& reuse) {
+  constexpr int allocate(buffer_info b, result_type type, char const* name, site at, detail::reuse_target const& reuse, buffer_layout const* layout = nullptr) {
     if (b.alignment < 0 || (b.alignment & (b.alignment - 1)) != 0)
       r_->fail() << "kiln[R-BD08] .align = " << b.alignment << " is not a power of two";
     b.type = type.type;
@@ -715,6 +814,10 @@ private:
     }
     r_->add_attribute(r_->buffers.size());
     r_->buffers.add() = b;
+    if (layout) {
+      detail::lay_out(*r_, r_->buffers.size() - 1, *layout, at);
+      b.alignment = r_->buffers.back().alignment;
+    }
     if (b.alignment > 1024 && b.placement == scope::shared_dyn) {
       auto m = r_->fail(at);
       m << "kiln[R-AL15] ";
@@ -853,6 +956,7 @@ private:
   static constexpr int most_pools = 4;
   detail::pool_state pools_[most_pools]{};
   int pools_used_ = 0;
+  detail::tensor_pool_state tensor_pool_{};
 };
 
 /// Tile number -> start. Worked example, 3 x 4 tiles, group 2: numbers 0 1 2 3.. walk (0,0) (1,0) (0,1) (1,1) (0,2) ..

@@ -5,9 +5,24 @@
 
 namespace kiln {
 
+namespace detail {
+template <int... D>
+struct extent_list; // dsl/memory.hpp
+}
+
+/// Where an element of local memory is: what `decl_buffer` takes as `.data`.
+template <class T>
+class local_pointer {
+public:
+  using element_type = T;
+  constexpr local_pointer(recorder* r, int node) : recorder_(r), node_(node) {}
+  recorder* recorder_; ///< for the library
+  int node_;           ///< for the library: a view that begins there
+};
+
 /// One slot of a local allocation, or a part of one. Never owns storage.
 template <class T, int... D>
-class view {
+class view : public detail::indexed_by<view<T, D...>, std::make_index_sequence<sizeof...(D)>> {
 public:
   using element_type = T;
   using value_type = T;
@@ -17,6 +32,23 @@ public:
   constexpr ~view() {}
   /// The view without its outermost axis, at index `i`; of a one-axis view, one element.
   constexpr auto operator[](detail::located_index i) const;
+  /// Where it begins.
+  constexpr local_pointer<T> data() const { return {recorder_, node_}; }
+  /// Axes permuted: extent d of the result is extent P[d]. Errors: R-BD09.
+  template <int... P>
+  constexpr auto permute(site at = {}) const;
+  /// The box of `size` that starts at `start`: `v.region(at(m, 0), extent<16, 64>)`, under the contract of `k.local_slice`.
+  template <int... E>
+  constexpr auto region(detail::coordinates<sizeof...(D)> start, detail::extent_list<E...>, site at = {}) const;
+
+  // For the library, see detail::indexed_by.
+  constexpr auto element(detail::located_index const* index) const;
+  constexpr auto pointer(detail::located_index const* index) const;
+  template <int V>
+  constexpr auto load_vector(detail::located_index const* index) const;
+  template <int V, class X>
+  constexpr auto store_vector(detail::located_index const* index, X const& x) const;
+
   recorder* recorder_; ///< for the library
   int node_;           ///< for the library
 };

@@ -13,6 +13,12 @@ namespace kiln {
 
 struct pool_alloc_options {
   int align = 0; ///< bytes, a power of two; 0: the element's size
+  buffer_layout layout = layout::row_major; ///< dsl/layout.hpp
+  char const* name = nullptr;
+};
+struct pool_alloc_mma_options {
+  swz swizzle = swz::automatic; ///< automatic: 128 bytes
+  int align = 1024;             ///< at least what the swizzle needs: 1024, 512, 256 or 16
   char const* name = nullptr;
 };
 struct pool_move_options {
@@ -35,6 +41,7 @@ constexpr static_place place_of_view(recorder const& r, int node) {
   graph_view const g = r.view();
   p.buffer = g.buffer_of(node);
   local_form const f = local_form_of(g, p.buffer);
+  bool const laid_out = !g.buffer(p.buffer).layout.plain();
   // The first element, followed down the chain of views: how far each axis of the present view has gone.
   std::int64_t at[max_rank]{};
   for (int i = node; g[i].code != op::alloc; i = g.operand(i, 0)) {
@@ -47,7 +54,10 @@ constexpr static_place place_of_view(recorder const& r, int node) {
       if (g[from].code == op::alloc) {
         if (k >= g.buffer(p.buffer).slots) return p;
         p.offset = f.slots.at(k);
-        for (int d = 0; d < g.shape_of(i).rank; ++d) p.offset += at[d] * f.stride[d];
+        for (int d = 0; d < g.shape_of(i).rank; ++d) {
+          p.offset += at[d] * f.stride[d];
+          if (laid_out && at[d] != 0) return p; // only the start of a slot is the same place in every layout
+        }
         p.known = true;
         return p;
       }
@@ -108,6 +118,22 @@ constexpr int view_of_slot(recorder& r, result_type t, int alloc, site at) {
   return r.push(op::view_index, {t.type, node_kind::view, t.shape}, {alloc, zero}, {}, at);
 }
 
+/// The next bytes of a pool, as a view of type t.
+constexpr int pool_view(recorder& r, pool_state& s, result_type t, pool_alloc_options const& o, site at) {
+  std::int64_t const natural = bytes_of(t.type);
+  int const node = place_buffer(r, t, r.buffers[s.buffer].node, 0, buffer_role::pooled, -1, o.name, at);
+  int const b = r.view().buffer_of(node);
+  lay_out(r, b, o.layout, at);
+  std::int64_t a = o.align > natural ? o.align : natural;
+  if (r.buffers[b].alignment > a) a = r.buffers[b].alignment;
+  std::int64_t const from = round_up(s.cursor, a > 0 ? a : 1);
+  r.buffers[b].place.offset = static_cast<std::int32_t>(from);
+  s.cursor = from + slot_bytes(r.view(), r.buffers[b]);
+  if (s.cursor > s.high) s.high = s.cursor;
+  if (!s.committed) resize_storage(r, s.buffer, s.high, a);
+  return node;
+}
+
 /// A window of `bytes` at `offset` bytes from where view `data` starts; its alloc node, or a harmless one after a mistake.
 constexpr int declare(recorder& r, result_type t, int data, std::int64_t offset, char const* name, site at) {
   static_place const p = place_of_view(r, data);
@@ -122,7 +148,7 @@ constexpr int declare(recorder& r, result_type t, int data, std::int64_t offset,
     message m = r.fail(at);
     m << "kiln[R-BD08] decl_buffer over a part of ";
     put_buffer_name(m, r, p.buffer);
-    m << " at a runtime offset; declare it over the whole and slice or index the result";
+    m << (r.buffers[p.buffer].layout.plain() ? " at a runtime offset; declare it over the whole and slice or index the result" : ", whose elements are not row by row; declare it over the whole slot");
     return refuse();
   }
   buffer_info const& owner = r.buffers[p.buffer];
@@ -169,13 +195,18 @@ public:
     if (s.committed) r.fail(at) << "kiln[R-PA12] alloc after commit; allocate before it";
     if (o.align < 0 || (o.align & (o.align - 1)) != 0) r.fail(at) << "kiln[R-BD08] .align = " << o.align << " is not a power of two";
     if (o.align > 1024) r.fail(at) << "kiln[R-AL15] " << (o.name ? o.name : "a view of a pool") << " wants " << o.align << "-byte alignment, the arena guarantees 1024";
-    std::int64_t const natural = kiln::bytes_of(dtype_of<T>), a = o.align > natural ? o.align : natural;
-    std::int64_t const from = detail::round_up(s.cursor, a > 0 ? a : 1);
-    s.cursor = from + kiln::bytes_of(dtype_of<T>, detail::elements_of<D...>);
-    if (s.cursor > s.high) s.high = s.cursor;
-    if (!s.committed) detail::resize_storage(r, s.buffer, s.high, a);
-    int const node = detail::place_buffer(r, detail::type_of<view<T, D...>>(r, node_kind::view), r.buffers[s.buffer].node, from, buffer_role::pooled, -1, o.name, at);
-    return view<T, D...>{recorder_, node};
+    return view<T, D...>{recorder_, detail::pool_view(r, s, detail::type_of<view<T, D...>>(r, node_kind::view), o, at)};
+  }
+  /// The same with the layout that matrix units read (layout::mma_shared): `pool.alloc_mma<f16, 128, 64>()`; leading extents are
+  /// stages. Errors: R-PA18 rows that do not fill the swizzle.
+  template <element T, int... D>
+  constexpr auto alloc_mma(pool_alloc_mma_options o = {}, site at = {}) {
+    static_assert(sizeof...(D) >= 1 && sizeof...(D) <= 5 && ((D >= 1) && ...), "kiln[T-02] a local buffer has 1 to 5 axes, each at least 1");
+    swz const width = o.swizzle == swz::automatic ? swz::b128 : o.swizzle;
+    int const needs = width == swz::none ? 16 : 8 * detail::width_of(width);
+    if (o.align < needs)
+      recorder_->fail(at) << "kiln[R-PA18] " << (o.name ? o.name : "a view of a pool") << ": .align = " << o.align << " is less than the " << needs << " that its swizzle needs";
+    return alloc<T, D...>({.align = o.align < needs ? needs : o.align, .layout = layout::mma_shared(width), .name = o.name}, at);
   }
   /// Sets the cursor; what lies at or above it may be handed out again. Units: bytes. Errors: R-PA14 outside of what was handed
   /// out, R-PA12 after commit.
@@ -221,6 +252,15 @@ constexpr smem_pool_handle context::smem_pool(smem_pool_options o, site at) {
   return {r_, &s};
 }
 constexpr void context::finish() {
+  if (tensor_pool_.buffer >= 0 && tensor_pool_.released < 0) {
+    auto m = r_->fail_at(tensor_pool_.committed >= 0 ? tensor_pool_.committed : r_->buffers[tensor_pool_.buffer].node);
+    m << "kiln[R-PA17] tensor memory of ";
+    detail::put_buffer_name(m, *r_, tensor_pool_.buffer);
+    if (tensor_pool_.committed >= 0)
+      m << ", allocated at line " << r_->nodes[tensor_pool_.committed].line << ", is never given back; dealloc() the pool after its last use";
+    else
+      m << " is never allocated; commit() the pool before its first use";
+  }
   for (int i = 0; i < pools_used_; ++i)
     if (!pools_[i].committed) {
       auto m = r_->fail_at(r_->buffers[pools_[i].buffer].node);
@@ -251,10 +291,17 @@ constexpr auto context::local_reinterpret(view<T, D...> const& v, site at) {
   int const from = r.operand(v.node_, 0);
   if (r.nodes[v.node_].code == op::view_index && r.nodes[from].code == op::alloc) { // a whole slot, whatever its index
     int const b = static_cast<int>(r.attribute(from, 0));
+    if (!r.buffers[b].layout.plain() && (kiln::bytes_of(dtype_of<U>) != kiln::bytes_of(dtype_of<T>) || r.intern(detail::to_shape(to)) != r.buffers[b].shape)) {
+      detail::message m = r.fail(at);
+      m << "kiln[R-BD08] local_reinterpret of ";
+      detail::put_buffer_name(m, r, b);
+      m << ", whose elements are not row by row: only as elements of the same size and shape";
+    }
     if (r.buffers[b].where == storage::smem && r.buffers[b].place.offset % kiln::bytes_of(dtype_of<U>) == 0) {
       slot_map m = r.buffers[b].place;
       m.stride = static_cast<std::int32_t>(detail::slot_stride(r.view(), r.buffers[b]));
       int const window = detail::add_window(r, t, b, m, r.buffers[b].slots, r.buffers[b].has_slots, nullptr, at);
+      r.buffers.back().layout = r.buffers[b].layout;
       return R{r_, r.push(op::view_index, t, {window, r.operand(v.node_, 1)}, {}, at)};
     }
   }

@@ -22,6 +22,7 @@
 #pragma once
 #include <kiln/dtype/dtype.hpp>
 #include <kiln/graph/op.hpp>
+#include <kiln/layout/slot_layout.hpp>
 #include <kiln/layout/storage_alias.hpp>
 #include <kiln/meta/slice.hpp>
 
@@ -108,6 +109,7 @@ struct buffer_info {
   std::int32_t phase = -1;    ///< of an alias group: 256 * group + phase; -1: in none
   std::int32_t base = -1;     ///< of a window: the buffer whose bytes it shows, no window itself
   slot_map place{};           ///< in its storage; a stride of 0 is that of the default rule
+  slot_layout layout{};       ///< of the elements of a slot
   std::int32_t name = -1;     ///< index into graph_view::strings, or -1
   std::int32_t node = -1;     ///< its alloc node
 };

@@ -3,6 +3,7 @@
 //
 // Plain buffers: slots one after the other, each at a multiple of the largest of 128, the element's size and `.align`; rows one
 // after the other. Buffers that share storage have their place from storage_alias.hpp or from the allocator that placed them.
+// Inside a slot, elements lie row by row unless the buffer has a layout (layout/slot_layout.hpp).
 // Tensor memory is a block of 128 lanes by 4-byte columns: a row of a buffer is a lane, and slots count columns.
 #pragma once
 #include <kiln/graph/recorder.hpp>
@@ -32,7 +33,7 @@ struct local_form {
   std::int64_t alignment = 128;
   std::int64_t bytes = 0;            ///< of one slot
   slot_map slots{};                  ///< in bytes; the stride is never 0
-  std::int64_t stride[max_rank]{};   ///< of each axis, in bytes
+  std::int64_t stride[max_rank]{};   ///< of each axis, in bytes; with a layout, of the row-major number: see `place_in_slot`
   std::int64_t end = 0;              ///< one past the last slot, in bytes; in tensor memory of one lane
 };
 
@@ -47,7 +48,7 @@ constexpr std::int64_t buffer_alignment(buffer_info const& b) {
 /// Bytes of one slot; in tensor memory of one lane of it.
 constexpr std::int64_t slot_bytes(graph_view const& g, buffer_info const& b) {
   shape const& s = g.shapes[static_cast<std::size_t>(b.shape)];
-  return b.where == storage::tmem ? 4 * tensor_columns(b.type, s) : bytes_of(b.type, s.elements());
+  return b.where == storage::tmem ? 4 * tensor_columns(b.type, s) : bytes_of(b.type, b.layout.plain() ? s.elements() : b.layout.cosize(s.elements()));
 }
 /// From one slot (or logical group of slots) to the next.
 constexpr std::int64_t slot_stride(graph_view const& g, buffer_info const& b) {
@@ -94,6 +95,13 @@ constexpr void put_buffer_name(message& m, graph_view const& g, int b) {
 }
 
 } // namespace detail
+
+/// Bytes from the start of a slot to the element that would lie at `bytes` if its rows followed each other.
+constexpr std::int64_t place_in_slot(buffer_info const& b, std::int64_t bytes) {
+  if (b.layout.plain()) return bytes;
+  std::int64_t const size = bytes_of(b.type);
+  return b.layout(bytes / size) * size;
+}
 
 constexpr local_form local_form_of(graph_view const& g, int b) {
   buffer_info const& f = g.buffer(b);

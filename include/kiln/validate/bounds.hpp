@@ -18,7 +18,7 @@ namespace detail {
 
 /// Operations with a rule here.
 inline constexpr op_flags asked_bounds = flags_where([](op o) {
-  return o == op::for_begin || o == op::view_index || o == op::view_slice || o == op::gather || o == op::local_gather || o == op::local_scatter;
+  return o == op::for_begin || o == op::multiple_of || o == op::view_index || o == op::view_slice || o == op::gather || o == op::local_gather || o == op::local_scatter;
 });
 
 class bounds_check {
@@ -33,6 +33,7 @@ public:
         if (range const& s = r_[g_.operand(i, 2)]; s.constant() && s.lo == 0)
           at(i) << "kiln[K-06] a range with step 0 never ends; give a step of 1 or more, or -1 or less";
         break;
+      case op::multiple_of: multiple(i); break;
       case op::view_index: index(i); break;
       case op::view_slice: slice(i); break;
       case op::barrier_index: barrier(i); break;
@@ -91,6 +92,20 @@ private:
     value(m, x);
     m << ", valid 0.." << n - 1;
   }
+  /// A promise that cannot be kept: vload and vstore make one, and a user may.
+  constexpr void multiple(int i) {
+    if (g_[i].kind != node_kind::value || g_[i].shape != 0) return;
+    range const& x = r_[g_.operand(i, 0)];
+    std::int64_t const n = g_.attribute(i, 0), common = gcd(x.divisor, n);
+    if (modulo(x.remainder, common) == 0) return;
+    message m = at(i);
+    m << "kiln[R-BD06] an index of ";
+    if (x.constant())
+      m << x.lo;
+    else
+      m << x.remainder << " + a multiple of " << x.divisor;
+    m << " where a multiple of " << n << " is promised, or needed by vload and vstore";
+  }
   constexpr void slice(int i) {
     int const from = g_.operand(i, 0);
     shape const &s = g_.shape_of(from), &e = g_.shape_of(i);
@@ -110,6 +125,17 @@ private:
         return;
       }
       if (last == 0) continue;
+      if (slot_layout const& l = g_.buffer(g_.buffer_of(from)).layout; l.bits > 0 && d + 2 == s.rank) {
+        // Rows of a swizzle repeat after so many: of a panel where the row is cut into panels.
+        std::int64_t const row = l.modes > 0 ? l.mode[l.modes - 1].extent : s.extent[d + 1], atom = ((std::int64_t{1} << (l.base + l.shift + l.bits)) + row - 1) / row;
+        if (e.extent[d] % atom != 0) {
+          message m = at(i);
+          m << "kiln[R-BD03] a slice of ";
+          name(m, from);
+          m << ": " << e.extent[d] << " rows cut the " << atom << "-row atom of its swizzle (axis " << d << ")";
+          return;
+        }
+      }
       std::int64_t const common = gcd(x.divisor, e.extent[d]);
       if (modulo(x.remainder, common) == 0) continue;
       message m = at(i);

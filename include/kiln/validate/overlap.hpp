@@ -51,6 +51,11 @@ constexpr bool overlap(byte_box const& a, byte_box const& b, int level = 0, std:
 constexpr byte_box bytes_of_atom(graph_view const& g, local_form const& f, atom_grid const& grid, int b, int k) {
   int cell = (k - grid.first) % grid.per_slot;
   byte_box r;
+  if (!g.buffer(b).layout.plain()) { // its bytes may lie anywhere in the slot
+    r.base = f.slots.at((k - grid.first) / grid.per_slot);
+    r.run = f.bytes;
+    return r;
+  }
   r.base = f.slots.at((k - grid.first) / grid.per_slot);
   r.run = bytes_of(g.buffer(b).type);
   std::int64_t start[max_rank]{};

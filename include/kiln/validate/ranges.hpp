@@ -344,7 +344,7 @@ private:
       set(i, r);
       return;
     }
-    case op::broadcast: case op::reshape: case op::trans: case op::split: case op::max_contiguous: set(i, in(i, 0)); return;
+    case op::broadcast: case op::reshape: case op::trans: case op::split: case op::max_contiguous: case op::require_layout: case op::release_layout: set(i, in(i, 0)); return;
     case op::gather: case op::sort: case op::topk: set(i, in(i, 0)); return;
     case op::join: set(i, join(in(i, 0), in(i, 1))); return;
     case op::eq: case op::ne: case op::lt: case op::le: case op::gt: case op::ge: comparison(i); return;

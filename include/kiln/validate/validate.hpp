@@ -2,6 +2,7 @@
 // for filtering configurations, a compile error where a kernel is launched.
 #pragma once
 #include <kiln/validate/bounds.hpp>
+#include <kiln/validate/cells.hpp>
 #include <kiln/validate/simulate.hpp>
 #include <kiln/validate/storage.hpp>
 #include <kiln/validate/tasks.hpp>
@@ -13,6 +14,7 @@ namespace kiln {
 constexpr diagnostic check_static_rules(graph_view const& g) {
   diagnostic d = verify(g);
   if (d.ok()) d = check_tasks(g);
+  if (d.ok()) d = check_cells(g);
   if (d.ok()) d = check_storage(g);
   return d.ok() ? check_bounds(g) : d;
 }

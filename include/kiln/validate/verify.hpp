@@ -39,7 +39,7 @@ constexpr op_facts facts_of(op o) {
   f.least = static_cast<std::uint8_t>(info(o).least);
   f.most = static_cast<std::int8_t>(info(o).most);
   f.compares = o >= op::eq && o <= op::ge;
-  bool const promise = o == op::multiple_of || o == op::max_contiguous;
+  bool const promise = o == op::multiple_of || o == op::max_contiguous || o == op::require_layout || o == op::release_layout;
   if ((t & trait::elementwise) == trait::elementwise && !promise && o != op::ptr_add && o != op::constant && o != op::iota)
     f.where = op_facts::elementwise;
   else if (o >= op::broadcast && o <= op::topk && o != op::result)
@@ -174,6 +174,7 @@ private:
       if (b.node < 0 || b.node >= g_.size() || g_[b.node].code != op::alloc) return fail("a buffer does not know its alloc node");
       if (!placed(b.place)) return fail("a buffer's place in its storage is out of range");
       if (b.base >= count(g_.buffers) || (b.base >= 0 && g_.buffer(b.base).base >= 0)) return fail("the buffer that a window shows is out of range or a window itself");
+      if (!b.layout.plain() && !laid_out(b.layout, g_.shapes[static_cast<std::size_t>(b.shape)], b)) return fail("a buffer's layout does not fit its shape, or it is no shared memory");
     }
     for (param_info const& p : g_.params)
       if (p.node < 0 || p.node >= g_.size() || g_[p.node].code != op::param) return fail("a parameter does not know its node");
@@ -186,6 +187,21 @@ private:
     for (int j = 0; j < p.levels; ++j)
       if (p.radix[j].count < 1 || p.radix[j].pitch < 0) return false;
     return p.levels == 0 || p.stride > 0;
+  }
+
+  static constexpr bool laid_out(slot_layout const& l, shape const& s, buffer_info const& b) {
+    if (b.where != storage::smem || l.modes < 0 || l.modes > slot_layout::most_modes || l.paddings < 0 || l.paddings > slot_layout::most_paddings) return false;
+    std::int64_t elements = 1;
+    for (int i = 0; i < l.modes; ++i) {
+      if (l.mode[i].extent < 1 || l.mode[i].stride < 0) return false;
+      elements *= l.mode[i].extent;
+      if (elements > s.elements()) return false;
+    }
+    if (l.modes > 0 && elements != s.elements()) return false;
+    for (int i = 0; i < l.paddings; ++i)
+      if (l.padding[i].interval < 1 || (l.padding[i].interval & (l.padding[i].interval - 1)) != 0 || l.padding[i].pad < 0) return false;
+    if (l.bits < 0 || l.base < 0 || l.shift < l.bits || l.base + l.shift + l.bits > 30 || (l.bits > 0 && l.paddings > 0)) return l.bits == 0 && l.base == 0 && l.shift == 0;
+    return l.cosize(s.elements()) < 0x7fffffff;
   }
 
   /// The node's own fields lie in the tables.
@@ -434,12 +450,26 @@ private:
       if (!attribute_in(0, 0, g_[from].operand_count - 1)) return false;
       return result_is(node_kind::value, g_[g_.operand(from, static_cast<int>(attribute(0)))].type, g_[from].shape) || bad_result("that of the reduced tile");
     }
+    case op::unset: return n.kind == node_kind::value || bad_result("a value");
     case op::iota:
       if (n.kind != node_kind::value || !is_int(n.type) || g_.shape_of(i_).rank < 1) return bad_result("an integer tile");
       return attribute_in(0, 0, g_.shape_of(i_).rank - 1);
     case op::program_id: case op::num_programs:
       if (n.kind != node_kind::value || !is_int(n.type) || n.shape != 0) return bad_result("an integer scalar");
       return attribute_in(0, 0, 2);
+    case op::require_layout: case op::release_layout:
+      if (!is_value(0) || in(0).shape == 0) return bad_operand(0, "a tile");
+      return result_is(node_kind::value, in(0).type, in(0).shape) || bad_result("the tile's type");
+    case op::assert_layout:
+      if (!is_value(0) || in(0).shape == 0) return bad_operand(0, "a tile");
+      if (operand(1) >= 0 && (!is_value(1) || in(1).shape != in(0).shape)) return bad_operand(1, "a tile of the same shape");
+      return no_result();
+    case op::dump_layout:
+      if (in(0).kind != node_kind::value && in(0).kind != node_kind::view && in(0).kind != node_kind::buffers) return bad_operand(0, "a tile or a view");
+      return no_result();
+    case op::tensor_alloc: case op::tensor_dealloc:
+      if (in(0).kind != node_kind::buffers || g_.buffer(g_.buffer_of(operand(0))).where != storage::tmem) return bad_operand(0, "an allocation in tensor memory");
+      return no_result();
     case op::multiple_of: case op::max_contiguous: {
       if (in(0).kind != node_kind::value && in(0).kind != node_kind::pointer) return bad_operand(0, "a value or pointer");
       std::int64_t const m = attribute(0);

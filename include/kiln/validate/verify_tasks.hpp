@@ -50,6 +50,10 @@ constexpr bool verify_task_operation(graph_view const& g, int i, diagnostic& d) 
       bad("R-BD06") << (packed ? "its view starts at no multiple of 16 bytes; allocate or declare it with .align = 16" : "its view is a column, not a row of consecutive elements");
       return false;
     }
+    if (!g.buffer(static_cast<int>(g.attribute(v, 0))).layout.plain()) {
+      bad("R-BD06") << "its buffer has a layout in which elements do not follow each other; use layout::row_major";
+      return false;
+    }
     if (bytes_of(in(1).type, s.elements()) % 16 == 0) return true;
     bad("R-BD06") << "moves " << bytes_of(in(1).type, s.elements()) << " B, not a multiple of 16";
     return false;

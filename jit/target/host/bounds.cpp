@@ -63,6 +63,8 @@ bool writer::bounds(int n, interval& out) {
   case op::reshape:
   case op::trans:
   case op::multiple_of:
+  case op::require_layout:
+  case op::release_layout:
   case op::max_contiguous: return bounds(s, out);
   case op::cast: {
     if (!is_int(g[s].type) || !bounds(s, out)) return false;
@@ -181,6 +183,8 @@ bool writer::is_affine(int n) const {
   case op::cast:
   case op::neg:
   case op::multiple_of:
+  case op::require_layout:
+  case op::release_layout:
   case op::max_contiguous: return is_affine(g.operand(n, 0));
   case op::add:
   case op::sub:

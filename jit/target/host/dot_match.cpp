@@ -670,6 +670,8 @@ bool is_index_arithmetic(graph_view const& g, int n, int loop) {
   case op::ge:
   case op::where:
   case op::multiple_of:
+  case op::require_layout:
+  case op::release_layout:
   case op::max_contiguous: break;
   default: return false;
   }

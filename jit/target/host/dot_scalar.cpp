@@ -79,6 +79,8 @@ Value* scalar_code::visit(int n, point const& p, std::unordered_map<int, Value*>
   case op::abs: v = sign ? emit::absolute(e, operand(0)) : operand(0); break;
   case op::cast: v = emit::convert(e, operand(0), g[g.operand(n, 0)].type, x.type); break;
   case op::multiple_of:
+  case op::require_layout:
+  case op::release_layout:
   case op::max_contiguous: v = operand(0); break;
   case op::add: v = b.CreateAdd(operand(0), operand(1)); break;
   case op::sub: v = b.CreateSub(operand(0), operand(1)); break;

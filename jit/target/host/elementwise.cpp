@@ -65,6 +65,8 @@ Value* writer::apply(int n, llvm::ArrayRef<Value*> x) {
   };
   switch (d.code) {
   case op::multiple_of:
+  case op::require_layout:
+  case op::release_layout:
   case op::max_contiguous: return x[0];
   case op::neg:
     if (!real) return b.CreateNeg(x[0]);

@@ -391,6 +391,7 @@ void writer::emit_structure(int n) {
 Value* writer::scalar_value(int n) {
   Value* v = scalar_[static_cast<std::size_t>(n)];
   if (!v && g[n].code == op::constant) return constant_of(g[n].type, g.attribute(n, 0));
+  if (!v && g[n].code == op::unset) return constant_of(g[n].type, 0);
   if (!v) refuse(n, "is used before it has a value (a fault of the host lowering)");
   return v;
 }
@@ -403,6 +404,7 @@ void writer::emit_scalar(int n) {
   switch (d.code) {
   case op::param: return; // read at the entry
   case op::constant: result = constant_of(d.type, g.attribute(n, 0)); return;
+  case op::unset: result = constant_of(d.type, 0); return;
   case op::program_id:
   case op::num_programs: {
     Value* v = (d.code == op::program_id ? program_ : grid_)[g.attribute(n, 0)];

@@ -45,6 +45,7 @@ constexpr part part_of(op o) {
   case op::combine_arg:
   case op::combine_end: return part::combine;
   case op::constant:
+  case op::unset:
   case op::iota:
   case op::broadcast:
   case op::reshape:
@@ -98,6 +99,8 @@ constexpr part part_of(op o) {
   case op::where:
   case op::philox:
   case op::multiple_of:
+  case op::require_layout:
+  case op::release_layout:
   case op::max_contiguous: return part::elementwise;
   case op::ptr_add:
   case op::region:
@@ -128,7 +131,11 @@ constexpr part part_of(op o) {
   case op::async_commit:
   case op::async_wait:
   case op::sync:
-  case op::assume: return part::nothing;
+  case op::assume:
+  case op::assert_layout:
+  case op::dump_layout:
+  case op::tensor_alloc:
+  case op::tensor_dealloc: return part::nothing;
   case op::alloc_barriers:
   case op::barrier_index:
   case op::barrier_wait:

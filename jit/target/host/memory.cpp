@@ -400,6 +400,31 @@ Value* writer::buffer_base(int buffer) {
   return on(0, [&] { return b.CreateConstGEP1_64(b.getInt8Ty(), arena_, static_cast<std::uint64_t>(offset)); });
 }
 
+// The place of elements in a slot with a layout, from their row-major numbers.
+lanes writer::placed(lanes const& number, slot_layout const& l) {
+  Type* i64 = b.getInt64Ty();
+  const bool scalar = number.uniform() || width_ == 1;
+  const int level = number.deepest();
+  Value* x = scalar ? scalar_of(number, i64) : vector_of(number, i64);
+  auto k = [&](std::int64_t v) { return llvm::ConstantInt::get(x->getType(), static_cast<std::uint64_t>(v)); };
+  Value* y = on(level, [&] {
+    Value* p = x;
+    if (l.modes > 0) {
+      Value* rest = x;
+      p = k(0);
+      for (int i = l.modes - 1; i >= 0; --i) {
+        p = b.CreateAdd(p, b.CreateMul(b.CreateURem(rest, k(l.mode[i].extent)), k(l.mode[i].stride)));
+        rest = b.CreateUDiv(rest, k(l.mode[i].extent));
+      }
+    }
+    if (l.bits > 0) p = b.CreateXor(p, b.CreateAnd(b.CreateLShr(p, k(l.shift)), k(((std::int64_t{1} << l.bits) - 1) << l.base)));
+    Value* padded = p;
+    for (int i = 0; i < l.paddings; ++i) padded = b.CreateAdd(padded, b.CreateMul(b.CreateUDiv(p, k(l.padding[i].interval)), k(l.padding[i].pad)));
+    return padded;
+  });
+  return of(y, level, !scalar);
+}
+
 // x are coordinates in the view; they are mapped through the chain of views to the buffer.
 address writer::view_address(int n, coordinates x) {
   Type* i64 = b.getInt64Ty();
@@ -450,7 +475,11 @@ address writer::view_address(int n, coordinates x) {
         a.offset = sum(a.offset, scaled(of(low, level, false), r.pitch, i64), i64);
       }
       a.offset = sum(a.offset, scaled(i, form.slots.stride, i64), i64);
-      for (std::size_t k = x.size(); k-- > 0;) a.offset = sum(a.offset, scaled(x[k], form.stride[k], i64), i64);
+      const buffer_info& info = g.buffer(buffer);
+      lanes within;
+      for (std::size_t k = x.size(); k-- > 0;) within = sum(within, scaled(x[k], info.layout.plain() ? form.stride[k] : form.stride[k] / size, i64), i64);
+      if (!info.layout.plain()) within = scaled(placed(within, info.layout), size, i64);
+      a.offset = sum(a.offset, within, i64);
       return a;
     }
     default: refuse(n, "is not a view");

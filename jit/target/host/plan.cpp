@@ -84,6 +84,7 @@ private:
       if (g.shape_of(n).rank == 0) return true;
       switch (g[n].code) {
       case op::constant:
+      case op::unset:
       case op::iota: return true;
       case op::broadcast: n = g.operand(n, 0); break;
       default: return false;
@@ -100,10 +101,13 @@ private:
     int sum = 0;
     switch (g[n].code) {
     case op::constant:
+    case op::unset:
     case op::iota: break;
     case op::result: sum = 1; break;
     case op::broadcast:
     case op::multiple_of:
+    case op::require_layout:
+    case op::release_layout:
     case op::max_contiguous: sum = cost(g.operand(n, 0)); break;
     case op::gather:
     case op::local_gather: sum = 4 + cost(g.operand(n, 1)); break;
@@ -593,6 +597,10 @@ private:
       case op::async_commit:
       case op::async_wait:
       case op::sync:
+      case op::assert_layout:
+      case op::dump_layout:
+      case op::tensor_alloc:
+      case op::tensor_dealloc:
       case op::assume: continue;
       case op::store:
         if (g.shape_of(g.operand(i, 0)).rank == 0) scalar_step(i);

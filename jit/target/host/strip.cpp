@@ -287,6 +287,7 @@ std::string key_of(int n, unsigned width, bool index, coordinates const& x) {
 lanes writer::pull(int n, coordinates const& x, bool index) {
   const node& d = g[n];
   if (d.code == op::constant && d.kind == node_kind::value) return of(constant_of(d.type, g.attribute(n, 0)), 0, false);
+  if (d.code == op::unset) return of(constant_of(d.type, 0), 0, false);
   if (g.shape_of(n).rank == 0) return of(scalar_value(n), 0, false);
   if (!is_int(d.type)) index = false;
   const std::string key = key_of(n, width_, index, x);
@@ -388,7 +389,8 @@ lanes writer::pull_elementwise(int n, coordinates const& x, bool index) {
   // Integers that count along lanes stay symbolic through additions, multiplication by a constant, and conversions.
   const bool integer = is_int(d.type) && is_int(g[g.operand(n, 0)].type);
   const bool linear = integer && (d.code == op::add || d.code == op::sub || d.code == op::mul || d.code == op::neg ||
-                                  d.code == op::cast || d.code == op::multiple_of || d.code == op::max_contiguous);
+                                  d.code == op::cast || d.code == op::multiple_of || d.code == op::max_contiguous || d.code == op::require_layout ||
+                                  d.code == op::release_layout);
   llvm::SmallVector<lanes, 3> in;
   for (int i = 0; i < count; ++i) in.push_back(pull(g.operand(n, i), x, linear && index));
   if (linear) {
@@ -404,7 +406,7 @@ lanes writer::pull_elementwise(int n, coordinates const& x, bool index) {
         if (symbolic(a) && constant) return scaled(a, constant->getSExtValue(), t);
       }
     if (d.code == op::neg && symbolic(in[0])) return scaled(in[0], -1, t);
-    if ((d.code == op::multiple_of || d.code == op::max_contiguous)) return in[0];
+    if (d.code == op::multiple_of || d.code == op::max_contiguous || d.code == op::require_layout || d.code == op::release_layout) return in[0];
     if (d.code == op::cast && symbolic(in[0])) {
       const dtype from = g[g.operand(n, 0)].type;
       if (bits_of(d.type) <= bits_of(from)) {

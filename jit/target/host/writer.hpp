@@ -173,6 +173,7 @@ private:
     return is_bool(t) ? b.CreateZExt(v, emit::emitter::shaped(b.getInt8Ty(), v->getType())) : v;
   }
   address slice_address(int slice, shape const& s, coordinates const& x);
+  lanes placed(lanes const& number, slot_layout const& l);
   lanes read_slice(int slice, shape const& s, coordinates const& x);
   void write_slice(int slice, shape const& s, coordinates const& x, lanes const& value);
   address view_address(int n, coordinates x);

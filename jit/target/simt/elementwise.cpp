@@ -161,6 +161,8 @@ KILN_ELEMENT(where, return b.CreateSelect(x[0], x[1], x[2]);)
 KILN_ELEMENT(philox, return emit::philox(c.e, x[0], x[1], x[2], static_cast<int>(c.k.g.attribute(c.node, 0)));)
 KILN_ELEMENT(multiple_of, return x[0];)
 KILN_ELEMENT(max_contiguous, return x[0];)
+KILN_ELEMENT(require_layout, return x[0];)
+KILN_ELEMENT(release_layout, return x[0];)
 KILN_ELEMENT(ptr_add, c.k.fail(c.node, "internal: pointers are added in element_wise");)
 #undef KILN_FUNCTION
 #undef KILN_ELEMENT

@@ -47,10 +47,23 @@ bool ring_index(lowerer& k, int i, int& symbol, int& offset, int& modulus) {
   return true;
 }
 
-void index_by(lowerer& k, view_value& v, int index_node, std::int64_t stride_bytes, int count) {
-  if (auto const c = constant_of(k.facts, index_node)) {
-    if (*c < 0 || *c >= count)
-      k.fail(index_node, "kiln[R-BD01] index " + std::to_string(*c) + ", valid 0.." + std::to_string(count - 1));
+/// Moves the start of a view that lies in a slot with a layout.
+void move_start(lowerer& k, view_value& v, Value* elements, std::int64_t step) {
+  v.start = v.start ? k.b.CreateAdd(v.start, elements) : elements;
+  v.align = std::min(v.align, power_in(step * bytes_of(v.type)));
+}
+
+void index_by(lowerer& k, view_value& v, int index_node, std::int64_t stride_bytes, int count, bool slot = false) {
+  auto const c = constant_of(k.facts, index_node);
+  if (c && (*c < 0 || *c >= count))
+    k.fail(index_node, "kiln[R-BD01] index " + std::to_string(*c) + ", valid 0.." + std::to_string(count - 1));
+  if (!slot && !v.layout.plain()) {
+    std::int64_t const step = stride_bytes / bytes_of(v.type);
+    if (!c) move_start(k, v, k.b.CreateMul(k.b.CreateSExtOrTrunc(k.scalar(index_node), k.b.getInt32Ty()), k.i32(step)), step);
+    else if (*c) move_start(k, v, k.i32(*c * step), *c * step);
+    return;
+  }
+  if (c) {
     v.offset += *c * stride_bytes;
     v.pointer = k.b.CreateInBoundsGEP(k.b.getInt8Ty(), v.pointer, k.i32(*c * stride_bytes));
     v.align = std::min(v.align, power_in(*c * stride_bytes));
@@ -63,6 +76,13 @@ void index_by(lowerer& k, view_value& v, int index_node, std::int64_t stride_byt
 }
 
 } // namespace
+
+slot_layout lowerer::buffer_layout(int buffer) const {
+  buffer_info const& info = g.buffer(buffer);
+  if (!buffer_swizzled[static_cast<std::size_t>(buffer)]) return info.layout;
+  std::int64_t const row = g.shapes[static_cast<std::size_t>(info.shape)].extent[1] * bytes_of(info.type);
+  return layout_of_rows(std::countr_zero(static_cast<std::uint64_t>(row)), log2_bytes(info.type));
+}
 
 view_value lowerer::view(int node) {
   op const code = g[node].code;
@@ -79,8 +99,8 @@ view_value lowerer::view(int node) {
     for (int d = 0; d < s.rank; ++d) v.stride[d] = form.stride[d] / bytes_of(info.type);
     v.align = static_cast<int>(std::min<std::int64_t>(kiln::detail::buffer_alignment(g.buffer(form.storage)), 1024));
     v.align = std::min(v.align, power_in(form.slots.offset));
-    if (buffer_swizzled[buffer])
-      v.swizzle = swizzle_of_rows(std::countr_zero(static_cast<std::uint64_t>(s.extent[1] * bytes_of(info.type))));
+    v.layout = buffer_layout(static_cast<int>(buffer));
+    v.slot_bytes = form.bytes;
     v.offset = buffer_offset[buffer];
     if (auto const at = static_arrays.find(form.storage); at != static_arrays.end())
       v.pointer = form.slots.offset ? b.CreateInBoundsGEP(b.getInt8Ty(), at->second, i32(form.slots.offset)) : at->second;
@@ -90,7 +110,7 @@ view_value lowerer::view(int node) {
       if (ring_slot r; ring_index(*this, index, r.symbol, r.offset, r.modulus))
         r.ring = static_cast<int>(buffer), v.slot = r;
     if (form.slots.levels == 0) {
-      index_by(*this, v, index, form.slots.stride, info.slots);
+      index_by(*this, v, index, form.slots.stride, info.slots, true);
       return v;
     }
     if (auto const c = constant_of(facts, index); c && *c >= 0 && *c < info.slots) {
@@ -140,6 +160,13 @@ view_value lowerer::view(int node) {
       if (old.extents.extent[d] == s.extent[d]) continue;
       // Offsets are multiples of the slice's extent, so that a runtime one picks a block.
       int const offset = g.operand(node, 1 + d), e = s.extent[d];
+      if (!v.layout.plain()) {
+        auto const c = constant_of(facts, offset);
+        if (c && *c == 0) continue;
+        Value* i = c ? i32(*c * old.stride[d]) : b.CreateMul(b.CreateSExtOrTrunc(scalar(offset), b.getInt32Ty()), i32(old.stride[d]));
+        move_start(*this, v, i, e * old.stride[d]);
+        continue;
+      }
       if (auto const c = constant_of(facts, offset)) {
         v.offset += *c * old.stride[d] * elem;
         v.pointer = b.CreateInBoundsGEP(b.getInt8Ty(), v.pointer, i32(*c * old.stride[d] * elem));
@@ -183,13 +210,36 @@ view_value lowerer::view(int node) {
 std::vector<byte_range> lowerer::bytes_of_view(view_value const& v) {
   std::vector<byte_axis> axes = v.reach;
   std::int64_t const elem = bytes_of(v.type);
+  if (!v.layout.plain() && v.slot_bytes) // a part of a slot may lie anywhere in it
+    return bytes_of_box(v.offset, v.slot_bytes, axes);
   for (int d = 0; d < v.extents.rank; ++d) axes.push_back({v.extents.extent[d], v.stride[d] * elem});
   return bytes_of_box(v.offset, elem, axes);
 }
 
-Value* lowerer::swizzled(Value* bytes, chunk_swizzle s) {
-  Value* high = b.CreateLShr(bytes, static_cast<std::uint64_t>(s.shift));
-  return b.CreateXor(bytes, b.CreateAnd(high, i32(((1 << s.bits) - 1) << 4)));
+Value* lowerer::place(Value* x, slot_layout const& l) {
+  auto log2_of = [](std::int64_t n) { return static_cast<std::uint64_t>(std::countr_zero(static_cast<std::uint64_t>(n))); };
+  auto times = [&](Value* y, std::int64_t n) { return n == 1 ? y : b.CreateMul(y, i32(n)); };
+  if (l.modes > 0) {
+    Value *sum = nullptr, *rest = x;
+    for (int i = l.modes - 1; i >= 0; --i) {
+      layout_mode const m = l.mode[i];
+      bool const power = std::has_single_bit(static_cast<unsigned>(m.extent));
+      if (m.extent > 1) {
+        Value* digit = i == 0 ? rest : power ? b.CreateAnd(rest, i32(m.extent - 1)) : b.CreateURem(rest, i32(m.extent));
+        if (m.stride) sum = sum ? b.CreateAdd(sum, times(digit, m.stride)) : times(digit, m.stride);
+      }
+      if (i > 0) rest = power ? b.CreateLShr(rest, log2_of(m.extent)) : b.CreateUDiv(rest, i32(m.extent));
+    }
+    x = sum ? sum : i32(0);
+  }
+  if (l.bits > 0) {
+    Value* high = b.CreateLShr(x, static_cast<std::uint64_t>(l.shift));
+    x = b.CreateXor(x, b.CreateAnd(high, i32(((std::int64_t{1} << l.bits) - 1) << l.base)));
+  }
+  Value* padded = x;
+  for (int i = 0; i < l.paddings; ++i)
+    padded = b.CreateAdd(padded, times(b.CreateLShr(x, log2_of(l.padding[i].interval)), l.padding[i].pad));
+  return padded;
 }
 
 Value* lowerer::element_address(view_value const& v, llvm::ArrayRef<Value*> c) {
@@ -198,7 +248,10 @@ Value* lowerer::element_address(view_value const& v, llvm::ArrayRef<Value*> c) {
     Value* x = b.CreateMul(c[static_cast<std::size_t>(d)], i32(v.stride[d]));
     o = o ? b.CreateAdd(o, x) : x;
   }
-  if (o && v.swizzle.bits) return b.CreateInBoundsGEP(b.getInt8Ty(), v.pointer, swizzled(b.CreateMul(o, i32(bytes_of(v.type))), v.swizzle));
+  if (!v.layout.plain()) {
+    if (v.start) o = o ? b.CreateAdd(o, v.start) : v.start;
+    return o ? b.CreateInBoundsGEP(memory_type(v.type), v.pointer, place(o, v.layout)) : v.pointer;
+  }
   return o ? b.CreateInBoundsGEP(memory_type(v.type), v.pointer, o) : v.pointer;
 }
 
@@ -211,7 +264,8 @@ struct view_access {
   linear_layout const& l;
   vector_access access;
   Value* thread_pointer = nullptr;
-  Value* thread_bytes = nullptr; ///< swizzled: the thread's part, to be XORed with that of the register
+  Value* thread_number = nullptr; ///< with a layout: the thread's part of the element's number
+  Value* thread_place = nullptr;  ///< and where that lies, when the register's part can be put on top of it
   bool sums = true;
 
   view_access(lowerer& lowering, view_value const& view, linear_layout const& layout, f2_word skip)
@@ -227,8 +281,23 @@ struct view_access {
       Value* x = k.b.CreateMul(k.thread_part(l, axis_dim(d)), k.i32(v.stride[d]));
       o = o ? k.b.CreateAdd(o, x) : x;
     }
-    if (v.swizzle.bits && o) thread_bytes = k.swizzled(k.b.CreateMul(o, k.i32(bytes_of(v.type))), v.swizzle);
+    if (!v.layout.plain()) {
+      if (v.start) o = o ? k.b.CreateAdd(o, v.start) : v.start;
+      thread_number = o ? o : k.i32(0);
+      if (separable()) thread_place = k.place(thread_number, v.layout);
+      return;
+    }
     thread_pointer = o ? k.b.CreateInBoundsGEP(k.memory_type(v.type), v.pointer, o) : v.pointer;
+  }
+  /// Whether no bit of an element's number comes from both the thread and the register, and the layout treats bits one by one: by
+  /// XOR where it is linear, else by addition.
+  bool separable() const {
+    for (int d = 0; d < v.extents.rank; ++d)
+      if (!std::has_single_bit(static_cast<unsigned>(v.extents.extent[d])) || (v.extents.extent[d] > 1 && !std::has_single_bit(static_cast<std::uint64_t>(v.stride[d])))) return false;
+    if (v.layout.linear()) return true;
+    bool powers = true;
+    for (int i = 0; i < v.layout.modes; ++i) powers &= std::has_single_bit(static_cast<unsigned>(v.layout.mode[i].extent));
+    return v.layout.bits == 0 && powers && (v.layout.modes == 0 || v.layout.paddings == 0);
   }
   void access_facts_of(int fast, int align, int elem, f2_word skip) {
     access_facts f{};
@@ -241,6 +310,10 @@ struct view_access {
       f.align_bytes = std::countr_zero(static_cast<unsigned>(align));
       f.mask_run = std::countr_zero(static_cast<unsigned>(v.extents.extent[fast])); // padding
       if (std::has_single_bit(static_cast<unsigned>(v.extents.extent[fast]))) f.mask_run = 30;
+      if (int const run = v.layout.run_log2(); !v.layout.plain()) { // runs that stay together
+        f.contiguity = run;
+        f.align_bytes = std::min(f.align_bytes, elem + run);
+      }
     }
     if (v.extents.rank == 0) f.contiguity = 0;
     access = vectorize(l, axis_dim(fast), elem, f);
@@ -262,11 +335,12 @@ struct view_access {
       std::int64_t o = 0;
       for (int d = 0; d < v.extents.rank; ++d)
         o += static_cast<std::int64_t>(l.out.get(l(l.in.put(reg, static_cast<f2_word>(r))), axis_dim(d))) * v.stride[d];
-      if (thread_bytes) { // extents and strides are powers of two: no bit of the sum is in both parts
-        std::int64_t const bytes = o * bytes_of(v.type);
-        std::int64_t const own = bytes ^ (bytes >> v.swizzle.shift & ((1 << v.swizzle.bits) - 1) << 4);
-        return k.b.CreateInBoundsGEP(k.b.getInt8Ty(), v.pointer, k.b.CreateXor(thread_bytes, k.i32(own)));
+      if (thread_place) {
+        std::int64_t const own = v.layout(o);
+        bool const adds = !v.layout.linear();
+        return k.b.CreateInBoundsGEP(k.memory_type(v.type), v.pointer, adds ? k.b.CreateAdd(thread_place, k.i32(own)) : k.b.CreateXor(thread_place, k.i32(own)));
       }
+      if (thread_number) return k.b.CreateInBoundsGEP(k.memory_type(v.type), v.pointer, k.place(k.b.CreateAdd(thread_number, k.i32(o)), v.layout));
       return o ? k.b.CreateInBoundsGEP(k.memory_type(v.type), thread_pointer, k.i32(o)) : thread_pointer;
     }
     std::vector<Value*> c;
@@ -543,7 +617,13 @@ registers lowering<op::dot>::emit(lowerer& k, int node) {
   dtype const t = k.type(k.g.operand(node, 0)), sum = k.type(node);
   auto operand = [&](int i, char const* what) {
     int const o = k.g.operand(node, i);
-    if (k.g[o].kind == node_kind::view) return k.view(o);
+    if (k.g[o].kind == node_kind::view) {
+      view_value const v = k.view(o);
+      if (v.layout.plain()) return v;
+      // Rows that do not follow each other: copied once, so that the loop along k moves by strides.
+      linear_layout const l = scan_layout(v.extents, 1, k.cta);
+      return k.stage({k.read_view(v, l)}, v.type, v.extents, l, what);
+    }
     linear_layout const have = k.layout_of_use(o);
     return k.stage(k.get(o, have), k.type(o), k.g.shape_of(o), have, what);
   };

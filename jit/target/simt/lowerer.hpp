@@ -35,7 +35,10 @@ struct view_value {
   shape extents{};
   std::int64_t stride[max_rank]{}; ///< elements
   int align = 1;                   ///< bytes, of the pointer
-  chunk_swizzle swizzle{};         ///< of the offset from the pointer, in bytes
+  // Not row by row: `layout` maps the number of an element in its slot, where the pointer is; the view starts at number `start`.
+  slot_layout layout{};
+  Value* start = nullptr;       ///< i32; null: 0
+  std::int64_t slot_bytes = 0;
   // What may be touched, for the barriers: a constant start and axes, where a runtime index adds an axis of its own.
   std::int64_t offset = 0;
   std::vector<byte_axis> reach;
@@ -155,8 +158,10 @@ public:
                                   shape const& s, linear_layout const& l, int axis);
   /// Whether the slots of a buffer are swizzled: all that touches it are products on a matrix unit and whole accesses.
   bool spreads_over_banks(int buffer) const;
-  /// An offset in bytes, swizzled.
-  Value* swizzled(Value* bytes, chunk_swizzle s);
+  /// Of a buffer's slots: the author's, or the one that spreads rows over banks.
+  slot_layout buffer_layout(int buffer) const;
+  /// Where the element with this number (i32) lies in its slot, in elements.
+  Value* place(Value* number, slot_layout const& l);
   /// The address of an element with the given coordinates (i32 each).
   Value* element_address(view_value const& v, llvm::ArrayRef<Value*> coordinates);
   Value* to_memory(Value* x, dtype t);

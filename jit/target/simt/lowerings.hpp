@@ -29,6 +29,7 @@ KILN_SIMT_LOWERING(combine_end)
 KILN_SIMT_LOWERING(result)
 KILN_SIMT_LOWERING(constant)
 KILN_SIMT_LOWERING(iota)
+KILN_SIMT_LOWERING(unset)
 KILN_SIMT_LOWERING(program_id)
 KILN_SIMT_LOWERING(num_programs)
 KILN_SIMT_LOWERING(extent)
@@ -94,6 +95,10 @@ KILN_SIMT_LOWERING(tasks_end)
 KILN_SIMT_LOWERING(task_begin)
 KILN_SIMT_LOWERING(task_end)
 KILN_SIMT_LOWERING(replica_id)
+KILN_SIMT_LOWERING(assert_layout)
+KILN_SIMT_LOWERING(dump_layout)
+KILN_SIMT_LOWERING(tensor_alloc)
+KILN_SIMT_LOWERING(tensor_dealloc)
 #undef KILN_SIMT_LOWERING
 
 /// A product on the matrix unit (matrix.cpp).

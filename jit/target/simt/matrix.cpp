@@ -18,7 +18,7 @@ class fragments {
 public:
   fragments(lowerer& lowering, view_value const& view, linear_layout const& fragment, int elem)
       : k(lowering), v(view), elem_(elem), run_(2 - elem),
-        map_(compose(fragment, memory_map(fragment.out, v.stride, elem, v.swizzle))),
+        map_(compose(fragment, memory_map(fragment.out, v.stride, v.layout))),
         words_(std::size_t{1} << (fragment.in.bits(reg) - run_)) {
     for (bool trans : {false, true})
       if (!plan_ && v.align >= 16) {
@@ -47,6 +47,12 @@ private:
   }
   Value* place(linear_layout const& map, f2_word constant, int scale) {
     Value* thread = k.thread_part(map, offset);
+    if (v.start) { // no bit of it is in the fragment's part
+      if (!start_) start_ = k.place(v.start, v.layout);
+      thread = k.b.CreateXor(thread, scale == elem_ ? start_ : k.b.CreateLShr(start_, static_cast<std::uint64_t>(scale - elem_)));
+      Value* at = constant ? k.b.CreateXor(thread, k.i32(static_cast<std::int64_t>(constant))) : thread;
+      return k.b.CreateInBoundsGEP(k.b.getInt8Ty(), v.pointer, k.b.CreateShl(at, static_cast<std::uint64_t>(scale)));
+    }
     if (constant & reachable_bits(map, {lane, warp}, offset)) {
       Value* at = k.b.CreateXor(thread, k.i32(static_cast<std::int64_t>(constant)));
       return k.b.CreateInBoundsGEP(k.b.getInt8Ty(), v.pointer, k.b.CreateShl(at, static_cast<std::uint64_t>(scale)));
@@ -89,6 +95,7 @@ private:
   linear_layout map_; ///< (reg, lane, warp) -> offset in elements
   std::optional<matrix_access> plan_;
   bool trans_ = false;
+  Value* start_ = nullptr; ///< where a view starts in a slot with a layout, in elements
   linear_layout rows_; ///< (lane, warp) -> 16-byte chunk
   std::vector<Value*> words_;
 };
@@ -117,7 +124,7 @@ std::array<Value*, 2> widen(lowerer& k, Value* word, dtype t) {
 bool lowerer::spreads_over_banks(int buffer) const {
   buffer_info const& info = g.buffers[static_cast<std::size_t>(buffer)];
   shape const& s = g.shapes[static_cast<std::size_t>(info.shape)];
-  if (s.rank != 2 || info.where != storage::smem || info.role != buffer_role::own || info.pun) return false;
+  if (s.rank != 2 || info.where != storage::smem || info.role != buffer_role::own || info.pun || !info.layout.plain()) return false;
   local_form const form = local_form_of(g, buffer);
   if (form.slots.levels != 0 || form.slots.stride % 128 != 0 || form.stride[1] != bytes_of(info.type) ||
       form.stride[0] != s.extent[1] * bytes_of(info.type))
@@ -164,10 +171,21 @@ namespace {
 
 /// An operand in local memory: the author's view, or a tile that is staged with its vectors along the rows. Elements that
 /// are not two bytes long are staged with k along the rows, where ldmatrix finds their fragments.
-view_value operand(lowerer& k, int o, int elem, int along_k, char const* what) {
-  if (k.g[o].kind == node_kind::view) return k.view(o);
-  linear_layout const l = k.layout_of_use(o);
+view_value operand(lowerer& k, int o, int elem, int along_k, linear_layout const& fragment, char const* what) {
+  linear_layout l;
+  std::vector<Value*> x;
   shape const& s = k.g.shape_of(o);
+  if (k.g[o].kind == node_kind::view) {
+    view_value const v = k.view(o);
+    if (v.layout.linear()) return v;
+    // Padded, or strides that are no bits: fragments cannot be addressed there.
+    l = normal_form(fragment, k.cta);
+    x = k.read_view(v, l);
+    k.result.notes.push_back(std::string(what) + " at line " + std::to_string(k.g[o].line) + " is copied: the layout of its buffer is not a matrix unit's");
+  } else {
+    l = k.layout_of_use(o);
+    x = k.get(o, l).r;
+  }
   int minor = along_k;
   if (elem == 1) minor = vectorize(l, d0, elem).width > vectorize(l, d1, elem).width ? 0 : 1;
   view_value v;
@@ -176,10 +194,10 @@ view_value operand(lowerer& k, int o, int elem, int along_k, char const* what) {
   v.stride[minor] = 1;
   v.stride[1 - minor] = s.extent[minor];
   v.align = 16;
-  v.swizzle = swizzle_of_rows(std::countr_zero(static_cast<unsigned>(s.extent[minor])) + elem);
+  v.layout = layout_of_rows(std::countr_zero(static_cast<unsigned>(s.extent[minor])) + elem, elem);
   v.offset = k.scratch(bytes_of(v.type, s.elements()), what);
   v.pointer = k.arena(v.offset);
-  k.write_view(v, l, k.get(o, l).r);
+  k.write_view(v, l, x);
   return v;
 }
 
@@ -197,8 +215,8 @@ registers matrix_dot(lowerer& k, int node, matrix_product const& p) {
   if (sums.r.size() != n) sums.r.assign(n, sums.r[0]);
 
   lowerer::hold_scratch const both(k);
-  view_value const x = operand(k, k.g.operand(node, 0), p.elem, 1, "the left operand of dot"),
-                   y = operand(k, k.g.operand(node, 1), p.elem, 0, "the right operand of dot");
+  view_value const x = operand(k, k.g.operand(node, 0), p.elem, 1, matrix_left(p, k.cta), "the left operand of dot"),
+                   y = operand(k, k.g.operand(node, 1), p.elem, 0, matrix_right(p, k.cta), "the right operand of dot");
   k.touch(local_event::kind::read, k.bytes_of_view(x), x.slot);
   k.touch(local_event::kind::read, k.bytes_of_view(y), y.slot);
   fragments left(k, x, matrix_left(p, k.cta), p.elem), right(k, y, matrix_right(p, k.cta), p.elem);

@@ -3,6 +3,7 @@
 
 #include "jit/passes/pipeline.hpp"
 
+#include <kiln/layout/cute_text.hpp>
 #include <algorithm>
 #include <kiln/target/compile_error.hpp>
 #include <llvm/IR/MDBuilder.h>
@@ -37,6 +38,11 @@ simt_code lowerer::run() {
     fail(-1, "kiln[R-TG01] clusters of " + std::to_string(c.x * c.y * c.z) +
                  " CTAs: this lowering runs one CTA alone; use cluster {1, 1, 1}");
   try {
+    for (int i = 0; i < g.size(); ++i)
+      if (g[i].code == op::require_layout || (g[i].code == op::assert_layout && g.operand(i, 1) < 0)) {
+        std::string why;
+        if (!named_layout(register_layout_of(g, i), g.shape_of(g.operand(i, 0)), cta, why)) fail(i, why);
+      }
     plan = assign_layouts(g, facts, cta);
   } catch (std::invalid_argument const& e) { fail(-1, std::string("kiln[R-TG01] ") + e.what()); }
   plan_tasks();
@@ -246,6 +252,39 @@ registers lowering<op::array_data>::emit(lowerer& k, int node) {
 }
 
 registers lowering<op::constant>::emit(lowerer& k, int node) { return k.compute(node, k.plan.of(node)); }
+registers lowering<op::assert_layout>::emit(lowerer& k, int node) {
+  int const x = k.g.operand(node, 0), y = k.g.operand(node, 1);
+  auto placed = [&](int i) { return !k.plan.placeless[static_cast<std::size_t>(i)]; };
+  if (!placed(x) || (y >= 0 && !placed(y))) return {}; // computed wherever it is used
+  std::string why;
+  shape const& s = k.g.shape_of(x);
+  linear_layout const a = k.plan.of(x), b = y >= 0 ? k.plan.of(y) : *named_layout(register_layout_of(k.g, node), s, k.cta, why);
+  if (!same_map(a, b)) k.fail(node, "kiln[R-LY04] layouts differ: the tile is " + layout_text(a, s) + ", expected " + layout_text(b, s));
+  return {};
+}
+registers lowering<op::dump_layout>::emit(lowerer& k, int node) {
+  int const x = k.g.operand(node, 0);
+  std::string text = "layout of " + std::string(k.g.string(static_cast<int>(k.g.attribute(node, 0)))) + " at line " + std::to_string(k.g[node].line) + " // cute: ";
+  if (k.g[x].kind != node_kind::value) {
+    int const b = k.g.buffer_of(x);
+    layout_writer w;
+    kiln::detail::put_slot_layout(w, k.buffer_layout(b), k.g.shapes[static_cast<std::size_t>(k.g.buffer(b).shape)]);
+    text += w.text;
+  } else if (k.plan.placeless[static_cast<std::size_t>(x)] && !k.is_scalar(x)) {
+    text += "computed wherever it is used";
+  } else {
+    text += layout_text(k.plan.of(x), k.g.shape_of(x));
+  }
+  k.result.notes.push_back(std::move(text));
+  return {};
+}
+registers lowering<op::tensor_alloc>::emit(lowerer& k, int node) {
+  k.fail(node, "kiln[R-CP05] tensor memory: " + std::string(k.target.name()) + " lowering has none; use shared memory");
+}
+registers lowering<op::tensor_dealloc>::emit(lowerer& k, int node) {
+  k.fail(node, "kiln[R-CP05] tensor memory: " + std::string(k.target.name()) + " lowering has none; use shared memory");
+}
+registers lowering<op::unset>::emit(lowerer& k, int node) { return k.compute(node, k.plan.of(node)); }
 registers lowering<op::iota>::emit(lowerer& k, int node) { return k.compute(node, k.plan.of(node)); }
 
 registers lowering<op::program_id>::emit(lowerer& k, int node) {

@@ -161,9 +161,10 @@ registers lowerer::compute(int node, linear_layout const& want) {
   std::size_t const n = std::size_t{1} << want.in.bits(reg);
   registers r;
   switch (g[node].code) {
+  case op::unset:
   case op::constant: {
     dtype const t = type(node);
-    auto const bits = static_cast<std::uint64_t>(g.attribute(node, 0));
+    auto const bits = g[node].code == op::unset ? 0 : static_cast<std::uint64_t>(g.attribute(node, 0));
     Value* v = is_bool(t)
                    ? b.getInt1(bits != 0)
                    : from_memory(llvm::ConstantInt::get(memory_type(t),

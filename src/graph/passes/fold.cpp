@@ -42,7 +42,7 @@ std::optional<scalar> fold_scalar(op o, dtype to, scalar const* x, std::int64_t 
   // Equality of f8 is not defined by the number page; leave it.
   case op::eq: return is_f8(x[0].type) ? std::nullopt : std::optional(ops::eq(x[0], x[1]));
   case op::ne: return is_f8(x[0].type) ? std::nullopt : std::optional(ops::ne(x[0], x[1]));
-  case op::multiple_of: case op::max_contiguous: return x[0];
+  case op::multiple_of: case op::max_contiguous: case op::require_layout: case op::release_layout: return x[0];
   default: return std::nullopt;
   }
 }
@@ -178,6 +178,7 @@ private:
     if (n.kind == node_kind::value && has(n.code, trait::elementwise)) return constants(i) || identities(i) || order(i);
     if (n.code == op::multiple_of || n.code == op::max_contiguous) return identities(i); // of pointers
     switch (n.code) {
+    case op::unset: return becomes_number(i, 0);
     case op::broadcast: case op::reshape: case op::trans: case op::split: case op::join: return moves(i);
     case op::ptr_add:
       if (is_number(r_.operand(i, 1), 0)) return becomes(i, r_.operand(i, 0));

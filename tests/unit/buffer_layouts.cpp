@@ -1,0 +1,293 @@
+// Layouts of local buffers: the places that they give elements, byte by byte, and that every access finds its elements again whatever
+// the layout; pools with layouts; tensor memory by hand.
+#include "host_kernel.hpp"
+#include "interpret.hpp"
+
+#include <kiln/dsl/layout_tools.hpp>
+#include <kiln/dsl/tensor_pool.hpp>
+
+namespace {
+
+using namespace kiln;
+using namespace kiln_test;
+namespace ip = kiln::interpreter;
+
+std::uint64_t word(void const* p) { return reinterpret_cast<std::uintptr_t>(p); }
+
+template <class T>
+std::vector<T> run_everywhere(graph_view g, std::vector<T> const& in, std::size_t out_size) {
+  EXPECT_TRUE(validate(g).ok()) << validate(g).text;
+  std::vector<T> host(out_size + 64);
+  host_kernel const f(g);
+  f.run({word(in.data()), word(host.data())}, {1});
+  host.resize(out_size);
+  for (auto policy : all_policies) {
+    guarded<T> x(in), y(out_size);
+    ip::report const r = ip::run(g, {1}, std::initializer_list<ip::host_argument>{x, y}, {.policy = policy});
+    EXPECT_TRUE(r.clean()) << (r.clean() ? "" : r.diagnostics[0].text);
+    EXPECT_EQ(std::vector<T>(y.data(), y.data() + out_size), host);
+  }
+  return host;
+}
+std::vector<i32> numbers(std::size_t n) {
+  std::vector<i32> v(n);
+  for (std::size_t i = 0; i < n; ++i) v[i] = static_cast<i32>(i) + 1;
+  return v;
+}
+
+// -- the maps, in constant expressions -------------------------------------------------------------------------------------------
+
+constexpr slot_layout resolved(dtype t, kiln::shape const& s, int width) { return detail::mma_layout(t, s, width); }
+
+// f16 with 128 bytes: x'(i, j) = 64 i + 8 ((j / 8) ^ i) + j % 8.
+constexpr bool f16_atom() {
+  slot_layout const l = resolved(dtype::f16, {2, {8, 64}}, 128);
+  for (int i = 0; i < 8; ++i)
+    for (int j = 0; j < 64; ++j)
+      if (l(i * 64 + j) != 64 * i + 8 * ((j / 8) ^ i) + j % 8) return false;
+  return l.bits == 3 && l.base == 3 && l.shift == 3;
+}
+static_assert(f16_atom());
+
+// All widths and element sizes: panels of W bytes, and address bits [4..] ^= bits [7..].
+constexpr bool panels(dtype t, int width, int rows, int columns) {
+  slot_layout const l = resolved(t, {2, {rows, columns}}, width);
+  std::int64_t const size = bytes_of(t), wide = width / size;
+  for (int r = 0; r < rows; ++r)
+    for (int c = 0; c < columns; c += 3) {
+      std::int64_t const panel = c / wide, in_row = c % wide * size;
+      std::int64_t const chunk = in_row / 16, turned = chunk ^ (width == 128 ? r % 8 : width == 64 ? r / 2 % 4 : r / 4 % 2);
+      std::int64_t const byte = panel * rows * width + r * width + turned * 16 + in_row % 16;
+      if (l(static_cast<std::int64_t>(r) * columns + c) * size != byte) return false;
+    }
+  return l.cosize(rows * columns) == rows * columns;
+}
+static_assert(panels(dtype::i8, 128, 16, 256) && panels(dtype::i8, 64, 16, 128) && panels(dtype::i8, 32, 16, 32));
+static_assert(panels(dtype::f16, 128, 16, 128) && panels(dtype::f16, 64, 8, 32) && panels(dtype::f16, 32, 24, 48));
+static_assert(panels(dtype::f32, 128, 8, 64) && panels(dtype::f32, 64, 8, 16) && panels(dtype::f32, 32, 8, 8));
+static_assert(panels(dtype::f64, 128, 8, 32) && panels(dtype::f64, 64, 8, 8) && panels(dtype::f64, 32, 8, 4));
+static_assert(detail::swizzle_alignment(resolved(dtype::f16, {2, {8, 64}}, 128), dtype::f16) == 1024);
+static_assert(detail::swizzle_alignment(resolved(dtype::f32, {2, {8, 16}}, 64), dtype::f32) == 512);
+static_assert(detail::swizzle_alignment(resolved(dtype::i8, {2, {8, 32}}, 32), dtype::i8) == 256);
+static_assert(detail::widest_swizzle(128, 8) == 128 && detail::widest_swizzle(192, 8) == 64 && detail::widest_swizzle(96, 8) == 32);
+static_assert(detail::widest_swizzle(16, 8) == 0 && detail::widest_swizzle(128, 4) == 0);
+
+// Padding: x + (x / interval) * pad for each pair; cosize is the image of the last element + 1.
+constexpr slot_layout two_pads = layout::padded<8, 64>({1, 4}).slot;
+static_assert(two_pads(0) == 0 && two_pads(7) == 7 && two_pads(8) == 9 && two_pads(64) == 64 + 8 + 4 && two_pads.cosize(128) == 127 + 15 + 4 + 1);
+static_assert(two_pads.run_log2() == 0 && layout::padded<64>({8}).slot.run_log2() == 3);
+static_assert(layout::strided<4, 8>({1, 4}).slot(8 * 3 + 5) == 3 + 20);
+static_assert(detail::places_collide(layout::strided<4, 8>({1, 2}).slot) && !detail::places_collide(layout::strided<4, 8>({9, 1}).slot));
+
+// -- values -----------------------------------------------------------------------------------------------------------------------
+
+/// Writes a tile to a buffer of layout L and copies its bytes, as they lie, to y: where element e was put. Behind them, the tile read
+/// back whole, transposed, and by rows.
+template <class L, class T, int R, int C>
+std::vector<T> round_trip(std::size_t cosize) {
+  static constexpr L layout{};
+  auto g = [] {
+    recorder r;
+    context k(r);
+    ptr<const T> const x{&r, r.push(op::param, {dtype_of<T>, node_kind::pointer, 0}, {}, {0}, {})};
+    ptr<T> const y{&r, r.push(op::param, {dtype_of<T>, node_kind::pointer, 0}, {}, {1}, {})};
+    for (int p = 0; p < 2; ++p) r.params.add() = {.kind = node_kind::pointer, .type = dtype_of<T>, .is_const = p == 0, .node = p};
+    auto s = k.local_alloc<T, R, C>(2, {.layout = layout(), .name = "s"});
+    auto at = k.iota<0, R, C>() * C + k.iota<1, R, C>();
+    k.local_store(s[1], load(x + at));
+    for (auto i : k.range(0, 2)) {
+      k.when(i == 0, [&] { k.local_store(s[i], load(x + at) + k.full<T, R, C>(1)); });
+    }
+    store(y + at, k.local_load(s[1]));
+    auto back = k.iota<0, C, R>() + k.iota<1, C, R>() * C;
+    store(y + R * C + back, k.local_load(k.local_trans(s[1])));
+    for (auto i : k.range(0, R)) store(y + i * C + 2 * R * C + k.arange<C>(), k.local_load(s[1][i]));
+    for (auto i : k.range(0, R / 8)) {
+      auto part = k.local_slice<8, C>(s[1], {i * 8, 0});
+      auto rows = k.iota<0, 8, C>() * C + k.iota<1, 8, C>();
+      store(y + i * 8 * C + 3 * R * C + rows, k.local_load(part));
+    }
+    auto flat = k.local_gather(s[1], k.iota<0, R, C>() ^ k.full<i32, R, C>(1), {.axis = 0}); // rows 1 0 3 2 ..
+    store(y + 4 * R * C + at, flat);
+    k.finish();
+    EXPECT_TRUE(r.error.ok()) << r.error.text;
+    return graph("test", r);
+  }();
+  (void)cosize;
+  auto const in = [] {
+    std::vector<T> v(R * C);
+    for (std::size_t i = 0; i < v.size(); ++i) v[i] = static_cast<T>(static_cast<int>(i) % 251 + 1);
+    return v;
+  }();
+  auto const out = run_everywhere(g, in, 5 * R * C);
+  for (std::size_t i = 0; i < R * C; ++i) {
+    EXPECT_EQ(out[i], in[i]) << i;
+    EXPECT_EQ(out[R * C + i], in[i]) << i; // read transposed, stored transposed
+    EXPECT_EQ(out[2 * R * C + i], in[i]) << i;
+    EXPECT_EQ(out[3 * R * C + i], in[i]) << i;
+    EXPECT_EQ(out[4 * R * C + i], in[(i / C ^ 1) * C + i % C]) << i;
+    if (::testing::Test::HasFailure()) break;
+  }
+  return out;
+}
+template <swz W>
+struct mma {
+  constexpr buffer_layout operator()() const { return layout::mma_shared(W); }
+};
+struct swizzled_rows {
+  constexpr buffer_layout operator()() const { return layout::swizzled<2, 2, 3>(); }
+};
+struct padded_rows {
+  constexpr buffer_layout operator()() const { return layout::padded<32>({4}); }
+};
+struct padded_twice {
+  constexpr buffer_layout operator()() const { return layout::padded<8, 32>({1, 3}); }
+};
+struct columns_first {
+  constexpr buffer_layout operator()() const { return layout::strided<16, 32>({1, 16}); }
+};
+struct odd_rows {
+  constexpr buffer_layout operator()() const { return layout::strided<24, 12>({13, 1}); }
+};
+TEST(buffer_layouts, every_access_finds_its_elements) {
+  round_trip<mma<swz::b128>, i32, 16, 64>(0);
+  round_trip<mma<swz::b64>, i32, 16, 32>(0);
+  round_trip<mma<swz::b32>, i16, 8, 16>(0);
+  round_trip<swizzled_rows, i32, 16, 32>(0);
+  round_trip<padded_rows, i32, 16, 32>(0);
+  round_trip<padded_twice, i32, 16, 32>(0);
+  round_trip<columns_first, i32, 16, 32>(0);
+  round_trip<odd_rows, i32, 24, 12>(0);
+}
+
+// What lies where, seen through a window over the whole slot.
+TEST(buffer_layouts, bytes_lie_where_the_formula_says) {
+  auto g = record([](context& k, ptr<const i32> x, ptr<i32> y) {
+    auto s = k.alloc_shared<i32, 8, 64>({.layout = layout::mma_shared(), .name = "s"});
+    auto p = k.alloc_shared<i32, 4, 32>({.layout = layout::padded<32>({4}), .name = "p"});
+    k.local_store(s, load(x + k.iota<0, 8, 64>() * 64 + k.iota<1, 8, 64>()));
+    auto raw = k.decl_buffer<i32, 512>({.data = s, .name = "raw"});
+    store(y + k.arange<512>(), k.local_load(raw));
+    auto padded = k.decl_buffer<i32, 140>({.data = p, .name = "padded"});
+    k.local_store(padded, k.zeros<i32, 140>());
+    k.local_store(p, load(x + k.iota<0, 4, 32>() * 32 + k.iota<1, 4, 32>()));
+    store(y + 512 + k.arange<140>(), k.local_load(padded));
+  });
+  EXPECT_EQ(g.buffers[0].alignment, 1024);
+  auto const in = numbers(512);
+  auto const out = run_everywhere(g, in, 652);
+  slot_layout const l = detail::mma_layout(dtype::i32, {2, {8, 64}}, 128);
+  for (std::size_t e = 0; e < 512; ++e) ASSERT_EQ(out[static_cast<std::size_t>(l(static_cast<std::int64_t>(e)))], in[e]) << e;
+  for (std::size_t e = 0; e < 140; ++e) ASSERT_EQ(out[512 + e], e % 36 < 32 ? in[e / 36 * 32 + e % 36] : 0) << e;
+}
+
+TEST(buffer_layouts, pools_hand_out_swizzled_buffers) {
+  auto g = record([](context& k, ptr<const i32> x, ptr<i32> y) {
+    auto pool = k.smem_pool({.name = "pool"});
+    auto head = pool.alloc<i32, 5>({.name = "head"});
+    auto ring = pool.alloc_mma<i32, 2, 8, 64>({.name = "ring"});
+    auto narrow = pool.alloc_mma<i32, 8, 16>({.swizzle = swz::b64, .align = 512, .name = "narrow"});
+    pool.commit();
+    k.local_store(head, k.zeros<i32, 5>());
+    auto at = k.iota<0, 8, 64>() * 64 + k.iota<1, 8, 64>();
+    for (auto i : k.range(0, 2)) k.local_store(ring[i], load(x + i * 512 + at));
+    for (auto i : k.range(0, 2)) store(y + i * 512 + at, k.local_load(ring[i]));
+    auto n = k.iota<0, 8, 16>() * 16 + k.iota<1, 8, 16>();
+    k.local_store(narrow, load(x + n));
+    store(y + 1024 + n, k.local_load(narrow));
+  });
+  EXPECT_EQ(g.buffers[2].place.offset, 1024);
+  EXPECT_EQ(g.buffers[3].place.offset, 1024 + 4096);
+  auto const in = numbers(1024);
+  auto const out = run_everywhere(g, in, 1152);
+  for (std::size_t i = 0; i < 1024; ++i) ASSERT_EQ(out[i], in[i]);
+  for (std::size_t i = 0; i < 128; ++i) ASSERT_EQ(out[1024 + i], in[i]);
+}
+
+// -- texts ------------------------------------------------------------------------------------------------------------------------
+
+TEST(buffer_layouts, as_shape_and_stride) {
+  auto g = record([](context& k, ptr<i32> y) {
+    auto plain = k.alloc_shared<f32, 64>({.name = "plain"});
+    auto swizzled = k.alloc_shared<f16, 8, 64>({.layout = layout::mma_shared(), .name = "swizzled"});
+    auto padded = k.alloc_shared<f16, 8, 64>({.layout = layout::padded<64>({8}), .name = "padded"});
+    auto late = k.alloc_shared<f32, 8, 32>({.name = "late"});
+    k.annotate_layout(late, layout::swizzled<3, 2, 3>());
+    k.assert_same_layout(late, layout::mma_shared()); // another spelling of the same map
+    (void)plain;
+    (void)swizzled;
+    (void)padded;
+    store(y, k.let(0));
+  });
+  EXPECT_EQ(layout_of(g, "plain").view(), "_64:_1");
+  EXPECT_EQ(layout_of(g, "swizzled").view(), "Swizzle<3,3,3> o (_8,_64):(_64,_1)");
+  EXPECT_EQ(layout_of(g, "padded").view(), "(_8,_64):(_64,_1) + 8 after every 64");
+  EXPECT_EQ(layout_of(g, "nobody").view(), "");
+  diagnostic d;
+  detail::message m(d);
+  detail::put_register_layout(m, {layout::threads<32, 4>({1, 32}).modes.list, layout::values<1>({0}).modes.list});
+  EXPECT_EQ(d.view(), "((_32,_4),_1):((_1,_32),_0)");
+}
+
+// -- tensor memory by hand --------------------------------------------------------------------------------------------------------
+
+TEST(buffer_layouts, a_pool_of_tensor_memory) {
+  auto g = record([](context& k, ptr<const i32> x, ptr<i32> y) {
+    auto pool = k.smem_pool({.name = "pool"});
+    auto tp = k.tmem_pool(pool, {.total_cols = 128, .name = "tp"});
+    auto a = tp.alloc<i32, 128, 32>({.name = "a"});
+    auto h = tp.alloc<i16, 64, 64>({.name = "h"}); // 32 columns
+    int const mark = tp.cursor();
+    auto d = tp.alloc_mma_d<i32, 128, 64>({.name = "d"});
+    pool.commit();
+    tp.commit();
+    auto at = k.iota<0, 128, 32>() * 32 + k.iota<1, 128, 32>();
+    k.local_store(a, load(x + at));
+    k.local_store(d, k.full<i32, 128, 64>(5));
+    store(y + at, k.local_load(a));
+    k.local_store(h, k.full<i16, 64, 64>(3));
+    store(y + 4096, reduce<sum>(k.local_load(d)) + reduce<sum>(cast<i32>(k.local_load(h))));
+    tp.dealloc();
+    k.let(mark);
+  });
+  EXPECT_EQ(g.buffers[3].place.offset, 0);
+  EXPECT_EQ(g.buffers[4].place.offset, 32);
+  EXPECT_EQ(g.buffers[5].place.offset, 64);
+  auto const in = numbers(4096);
+  auto const out = run_everywhere(g, in, 4097);
+  for (std::size_t i = 0; i < 4096; ++i) ASSERT_EQ(out[i], in[i]);
+  EXPECT_EQ(out[4096], 128 * 64 * 5 + 64 * 64 * 3);
+}
+TEST(buffer_layouts, tensor_memory_outside_of_its_life) {
+  auto faults = [](graph_view g) {
+    EXPECT_TRUE(validate(g).ok()) << validate(g).text;
+    guarded<i32> y(1);
+    ip::report const r = ip::run(g, {1}, std::initializer_list<ip::host_argument>{y}, {});
+    return r.clean() ? std::string() : std::string(r.diagnostics[0].text);
+  };
+  auto early = record([](context& k, ptr<i32> y) {
+    auto pool = k.smem_pool();
+    auto tp = k.tmem_pool(pool, {.total_cols = 32});
+    auto a = tp.alloc<i32, 128, 32>({.name = "a"});
+    pool.commit();
+    k.local_store(a, k.zeros<i32, 128, 32>());
+    tp.commit();
+    store(y, reduce<sum>(k.local_load(a)));
+    tp.dealloc();
+  });
+  EXPECT_NE(faults(early).find("R-PA17"), std::string::npos) << faults(early);
+  EXPECT_NE(faults(early).find("a is touched before its pool is committed"), std::string::npos) << faults(early);
+  auto late = record([](context& k, ptr<i32> y) {
+    auto pool = k.smem_pool();
+    auto tp = k.tmem_pool(pool, {.total_cols = 32});
+    auto a = tp.alloc<i32, 128, 32>({.name = "a"});
+    pool.commit();
+    tp.commit();
+    k.local_store(a, k.zeros<i32, 128, 32>());
+    tp.dealloc();
+    store(y, reduce<sum>(k.local_load(a)));
+  });
+  EXPECT_NE(faults(late).find("gave its columns back"), std::string::npos) << faults(late);
+}
+
+} // namespace
