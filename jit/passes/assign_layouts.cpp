@@ -384,8 +384,7 @@ struct chooser {
       if (g[i].code != op::require_layout) continue;
       std::string why;
       auto const l = named_layout(register_layout_of(g, i), g.shape_of(i), cta, why);
-      if (!l) throw std::invalid_argument(why);
-      if (g.attribute(i, 0) == 0) continue; // a wish: see `wish`
+      if (!l || g.attribute(i, 0) == 0) continue; // of other threads: refused where it is lowered; a wish: see `wish`
       known[static_cast<std::size_t>(i)] = l;
       // What is only read for it is read in it.
       int const from = g.operand(i, 0);

@@ -87,14 +87,14 @@ void meaning(serialiser& out, graph_view const& g) {
       out.number(radix[j].count);
       out.number(radix[j].pitch);
     }
-    auto const& [modes, paddings, mode, bits, base, shift, padding] = layout;
+    auto const& [modes, paddings, mode, bits, lowest, shift, padding] = layout;
     out.number(modes);
     for (int j = 0; j < modes; ++j) {
       out.number(mode[j].extent);
       out.number(mode[j].stride);
     }
     out.number(bits);
-    out.number(base);
+    out.number(lowest);
     out.number(shift);
     out.number(paddings);
     for (int j = 0; j < paddings; ++j) {

@@ -371,3 +371,21 @@ inline constexpr auto columns_beyond = kernel<"columns_beyond">([](context& k) {
 });
 void use_columns_beyond() { columns_beyond.check(); }
 #endif
+
+// case: bulk_copy_into_padding
+// expect-error: its buffer has a layout in which elements do not follow each other; use layout::row_major
+#if defined(TWIN) || defined(CASE_bulk_copy_into_padding)
+inline constexpr auto bulk_copy_into_padding = kernel<"bulk_copy_into_padding">([](context& k, ptr<const f32> x, ptr<f32> y) {
+#ifdef TWIN
+  auto s = k.alloc_shared<f32, 4, 64>({.layout = layout::row_major, .name = "s"});
+#else
+  auto s = k.alloc_shared<f32, 4, 64>({.layout = layout::padded<32>({4}), .name = "s"});
+#endif
+  auto full = k.alloc_barriers(1, {.name = "full"});
+  k.barrier_expect_bytes(full[0], 256);
+  k.async_load_bulk(x, s[1], full[0]); // expect-line
+  k.barrier_wait(full[0], 0);
+  store(y + k.arange<64>(), k.local_load(s[1]));
+});
+void use_bulk_copy_into_padding() { bulk_copy_into_padding.check(); }
+#endif

@@ -130,9 +130,16 @@ constexpr register_layout check_registers(recorder& r, layout::register_map cons
       return result;
     }
   }
-  std::int64_t const threads = std::int64_t{1} << result.thread_bits(), has = 32 * static_cast<std::int64_t>(r.attrs.num_warps);
+  int warps = r.attrs.num_warps;
+  if (r.task == 1)
+    for (int i = r.nodes.size() - 1; i >= 0; --i)
+      if (r.nodes[i].code == op::task_begin) {
+        warps = static_cast<int>(r.attribute(i, 0));
+        break;
+      }
+  std::int64_t const threads = std::int64_t{1} << result.thread_bits(), has = 32 * static_cast<std::int64_t>(warps);
   if (threads != has && threads != 2 * has) {
-    r.fail(at) << "kiln[R-LY07] layout addresses " << threads << " threads, the kernel has " << has << " (" << r.attrs.num_warps << " warps of 32)";
+    r.fail(at) << "kiln[R-LY07] layout addresses " << threads << " threads, the " << (r.task == 1 ? "task" : "kernel") << " has " << has << " (" << warps << " warps of 32)";
     return result;
   }
   std::int64_t const elements = s.elements();

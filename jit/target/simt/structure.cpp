@@ -38,11 +38,6 @@ simt_code lowerer::run() {
     fail(-1, "kiln[R-TG01] clusters of " + std::to_string(c.x * c.y * c.z) +
                  " CTAs: this lowering runs one CTA alone; use cluster {1, 1, 1}");
   try {
-    for (int i = 0; i < g.size(); ++i)
-      if (g[i].code == op::require_layout || (g[i].code == op::assert_layout && g.operand(i, 1) < 0)) {
-        std::string why;
-        if (!named_layout(register_layout_of(g, i), g.shape_of(g.operand(i, 0)), cta, why)) fail(i, why);
-      }
     plan = assign_layouts(g, facts, cta);
   } catch (std::invalid_argument const& e) { fail(-1, std::string("kiln[R-TG01] ") + e.what()); }
   plan_tasks();
@@ -252,13 +247,24 @@ registers lowering<op::array_data>::emit(lowerer& k, int node) {
 }
 
 registers lowering<op::constant>::emit(lowerer& k, int node) { return k.compute(node, k.plan.of(node)); }
+// Here the threads are known: those of the agent that runs the statement.
+registers lowering<op::require_layout>::emit(lowerer& k, int node) {
+  std::string why;
+  if (!named_layout(register_layout_of(k.g, node), k.g.shape_of(node), k.cta, why)) k.fail(node, why);
+  return k.element_wise(node, k.plan.of(node));
+}
 registers lowering<op::assert_layout>::emit(lowerer& k, int node) {
   int const x = k.g.operand(node, 0), y = k.g.operand(node, 1);
-  auto placed = [&](int i) { return !k.plan.placeless[static_cast<std::size_t>(i)]; };
-  if (!placed(x) || (y >= 0 && !placed(y))) return {}; // computed wherever it is used
   std::string why;
   shape const& s = k.g.shape_of(x);
-  linear_layout const a = k.plan.of(x), b = y >= 0 ? k.plan.of(y) : *named_layout(register_layout_of(k.g, node), s, k.cta, why);
+  std::optional<linear_layout> named;
+  if (y < 0) {
+    named = named_layout(register_layout_of(k.g, node), s, k.cta, why);
+    if (!named) k.fail(node, why);
+  }
+  auto placed = [&](int i) { return !k.plan.placeless[static_cast<std::size_t>(i)]; };
+  if (!placed(x) || (y >= 0 && !placed(y))) return {}; // computed wherever it is used
+  linear_layout const a = k.plan.of(x), b = named ? *named : k.plan.of(y);
   if (!same_map(a, b)) k.fail(node, "kiln[R-LY04] layouts differ: the tile is " + layout_text(a, s) + ", expected " + layout_text(b, s));
   return {};
 }
