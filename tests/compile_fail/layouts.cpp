@@ -389,3 +389,22 @@ inline constexpr auto bulk_copy_into_padding = kernel<"bulk_copy_into_padding">(
 });
 void use_bulk_copy_into_padding() { bulk_copy_into_padding.check(); }
 #endif
+
+// case: accumulator_of_a_pair
+// expect-error: kiln[R-MM06] an accumulator of a pair of CTAs: matrix instructions of pairs are not there yet; use .cta_group = 1
+#if defined(TWIN) || defined(CASE_accumulator_of_a_pair)
+inline constexpr auto accumulator_of_a_pair = kernel<"accumulator_of_a_pair">([](context& k) {
+  auto pool = k.smem_pool({.name = "pool"});
+  auto tp = k.tmem_pool(pool, {.total_cols = 64, .name = "tp"});
+#ifdef TWIN
+  auto d = tp.alloc_mma_d<f32, 128, 64>({.m = 128, .name = "d"});
+#else
+  auto d = tp.alloc_mma_d<f32, 128, 64>({.m = 256, .cta_group = 2, .name = "d"}); // expect-line
+#endif
+  pool.commit();
+  tp.commit();
+  k.local_store(d, k.zeros<f32, 128, 64>());
+  tp.dealloc();
+});
+void use_accumulator_of_a_pair() { accumulator_of_a_pair.check(); }
+#endif
