@@ -125,7 +125,7 @@ constexpr void lay_out(recorder& r, int b, buffer_layout const& o, site at) {
   auto fault = [&](char const* rule) {
     message m = r.fail(at);
     m << rule;
-    put_buffer_name(m, r, b);
+    put_buffer_name(m, r.view(), b);
     return m;
   };
   if (f.where != storage::smem) {

@@ -3,7 +3,7 @@
 // A read is refused when no assignment stands before it in the program and nothing skips it: then every run that comes so far is
 // wrong. A read under a condition of its own may be one that never happens; the checker sees those that do.
 #pragma once
-#include <kiln/graph/graph.hpp>
+#include <kiln/graph/recorder.hpp>
 
 namespace kiln {
 
