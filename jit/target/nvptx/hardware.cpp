@@ -175,6 +175,10 @@ public:
     c->addFnAttr(llvm::Attribute::NoUnwind);
     return c;
   }
+  Value* least_of_lanes(Value* x) override {
+    if (target.arch < 80) return nullptr;
+    return b.CreateIntrinsic(b.getInt32Ty(), nvvm_redux_sync_umin, {x, b.getInt32(0xffffffff)});
+  }
   Value* made_here(Value* x) override {
     llvm::Type* i32 = b.getInt32Ty();
     llvm::FunctionType* f = llvm::FunctionType::get(i32, {i32}, false);

@@ -65,6 +65,8 @@ public:
   /// Whether there is an instruction for the maximum or minimum of two pairs of f16 or bf16, numbers before NaN.
   virtual bool has_pair_extremum() const { return false; }
   virtual Value* pair_extremum(bool /*maximum*/, Value* x, Value* /*y*/, dtype) { return x; }
+  /// The least unsigned i32 of all lanes in one instruction, all of which take part; nullptr where there is none.
+  virtual Value* least_of_lanes(Value* /*i32*/) { return nullptr; }
   /// The same i32, made where this stands: what is computed from it is not computed earlier and kept.
   virtual Value* made_here(Value* i32) { return i32; }
 

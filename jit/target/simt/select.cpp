@@ -60,14 +60,13 @@ public:
     std::vector<byte_range> const list{range(0, keys), range(counter, 4)};
     k.touch(local_event::kind::write, list);
     k.when(passes(own), [&] {
-      std::vector<Value*> const again = k.made_here(x, form.type);
       for (std::size_t g = 0; g < of_group.size(); ++g)
         k.when(passes(best.number(of_group[g])), [&] {
-          for (std::size_t r = g * group_size; r < (g + 1) * group_size; ++r) {
-            Value* good = k.all_of(passes(best.widened(again[r])), k.inside(l, s, static_cast<int>(r)));
-            k.when(good, [&] {
-              append(form.pack(k, form.key(k, again[r]), k.coordinate(l, axis, static_cast<int>(r))), base, base + counter);
-            });
+          std::vector<Value*> const again = k.made_here(llvm::ArrayRef(x).slice(g * group_size, group_size), form.type);
+          for (std::size_t i = 0; i < group_size; ++i) {
+            auto const r = static_cast<int>(g * group_size + i);
+            Value* good = k.all_of(passes(best.widened(again[i])), k.inside(l, s, r));
+            k.when(good, [&] { append(form.pack(k, form.key(k, again[i]), k.coordinate(l, axis, r)), base, base + counter); });
           }
         });
     });
@@ -125,7 +124,7 @@ private:
   Value* bound_of(Value* own, std::int64_t keys, std::int64_t counter) {
     auto& b = k.b;
     int const together = k.cta.threads() / groups;
-    for (int d = 1; d < together; d *= 2) own = least(own, k.shuffle(own, static_cast<unsigned>(d)));
+    own = least_of(own, together);
     k.touch(local_event::kind::write, keys, counter + 4 - keys);
     Value* leads = together > 1 ? b.CreateICmpEQ(b.CreateAnd(k.lane, k.i32(together - 1)), k.i32(0)) : nullptr;
     k.when(leads, [&] {
@@ -136,14 +135,30 @@ private:
     k.touch(local_event::kind::read, keys, counter - keys);
     // Each lane has one of them, and counts those that are not behind it.
     Value* key = b.CreateAlignedLoad(key_type, place(key_type, keys, b.CreateAnd(k.lane, k.i32(groups - 1))), align(key_type));
-    Value* before = k.i32(0);
+    std::vector<Value*> before;
     for (int i = 0; i < groups; ++i) {
       Value* other = b.CreateAlignedLoad(key_type, place(key_type, keys, k.i32(i)), align(key_type));
-      before = b.CreateAdd(before, b.CreateZExt(b.CreateICmpULE(other, key), b.getInt32Ty()));
+      before.push_back(b.CreateZExt(b.CreateICmpULE(other, key), b.getInt32Ty()));
     }
-    key = b.CreateSelect(b.CreateICmpUGE(before, k.i32(count)), key, last_of(key_type));
-    for (int d = 1; d < groups; d *= 2) key = least(key, k.shuffle(key, static_cast<unsigned>(d)));
-    return key;
+    return least_of(b.CreateSelect(b.CreateICmpUGE(sum(std::move(before)), k.i32(count)), key, last_of(key_type)), lanes());
+  }
+
+  /// The least of as many lanes, a power of two, in all of them.
+  Value* least_of(Value* v, int of_lanes) {
+    if (of_lanes == lanes() && v->getType()->isIntegerTy(32))
+      if (Value* all = k.hw->least_of_lanes(v)) return all;
+    for (int d = 1; d < of_lanes; d *= 2) v = least(v, k.shuffle(v, static_cast<unsigned>(d)));
+    return v;
+  }
+  /// Of independent terms, without a chain of additions.
+  Value* sum(std::vector<Value*> terms) {
+    while (terms.size() > 1) {
+      std::vector<Value*> next;
+      for (std::size_t i = 0; i + 1 < terms.size(); i += 2) next.push_back(k.b.CreateAdd(terms[i], terms[i + 1]));
+      if (terms.size() % 2) next.push_back(terms.back());
+      terms = std::move(next);
+    }
+    return terms[0];
   }
 
   void append(Value* packed, std::int64_t list, std::int64_t counter) {
@@ -173,13 +188,16 @@ private:
       before = emit::loop(
           b, k.i32(0), listed, k.i32(step), before,
           [&](Value* first, emit::values const& carried) {
-            emit::values next = carried;
+            std::vector<std::vector<Value*>> terms;
+            for (Value* c : carried) terms.push_back({c});
             for (int i = 0; i < step; ++i) {
               Value* j = b.CreateAdd(first, k.i32(i));
               Value *other = element(j), *there = b.CreateICmpULT(j, listed);
               for (std::size_t c = 0; c < own.size(); ++c)
-                next[c] = b.CreateAdd(next[c], b.CreateZExt(b.CreateAnd(there, b.CreateICmpULT(other, own[c])), b.getInt32Ty()));
+                terms[c].push_back(b.CreateZExt(b.CreateAnd(there, b.CreateICmpULT(other, own[c])), b.getInt32Ty()));
             }
+            emit::values next;
+            for (std::vector<Value*>& t : terms) next.push_back(sum(std::move(t)));
             return next;
           },
           {.at_least_once = true, .is_signed = false});
