@@ -316,7 +316,7 @@ class kernel_t {
   static inline constinit detail::kernel_entry entry_{graph_.view(), nullptr};
   // Each stage of checking is a member of its own, and so has a compiler's whole step limit for itself.
   static constexpr detail::verdict recording_{detail::recorded<L, Attrs, capacity>::value.error, detail::recorded<L, Attrs, capacity>::value.where};
-  static constexpr diagnostic static_rules_ = recording_.error.ok() ? check_static_rules(graph_.view()) : recording_.error;
+  static constexpr diagnostic static_rules_ = recording_.error.ok() ? check_static_rules(graph_.view(), true) : recording_.error;
   static constexpr simulation simulation_ = static_rules_.ok() ? simulate(graph_.view()) : simulation{};
   static constexpr detail::verdict verdict_ = [] {
     if (!recording_.error.ok()) return recording_;

@@ -272,9 +272,9 @@ public:
   /// A mutable tile in registers, spread over the CTA's threads by a layout that its uses decide. Nothing may be read before the
   /// first assignment (R-HZ15).
   template <element T, int... D>
-  constexpr kiln::var<tile<T, D...>> alloc_fragment(site at = {}) {
+  constexpr auto alloc_fragment(site at = {}) {
     static_assert(sizeof...(D) >= 1, "kiln[T-02] a fragment has extents; alloc_var is one element");
-    return unset<T, D...>(at);
+    if constexpr (sizeof...(D) >= 1) return unset<T, D...>(at);
   }
   /// A thread's own array, `r[i]` or `r(i, j)`, in registers. Nothing may be read before its first assignment (R-HZ15). Errors:
   /// R-BD01 a constant index outside; T-02 more than 256 elements. (dsl/buffer.hpp)
@@ -712,13 +712,15 @@ public:
   }
   /// Slot `count % n` and parity `(count / n) & 1` of round `count` in a ring of n: `auto [s, phase] = k.buf_phase(it, S);`
   template <tile_like C>
-  constexpr detail::ring_position buf_phase(C const& count, int n, site at = {}) {
+  constexpr auto buf_phase(C const& count, int n, site at = {}) {
     static_assert(detail::is_integer_scalar<C>(), "kiln[T-07] buf_phase needs an integer scalar");
-    if (n < 1) r_->fail() << "kiln[T-15] buf_phase of a ring of " << n << "; at least 1 is needed";
-    auto c = detail::read(count, at);
-    auto slot = cast<i32>(detail::binary<op::rem>(c, n, at), at);
-    auto phase = cast<i32>(detail::binary<op::bit_and>(detail::binary<op::div>(c, n, at), 1, at), at);
-    return {slot, phase};
+    if constexpr (detail::is_integer_scalar<C>()) {
+      if (n < 1) r_->fail() << "kiln[T-15] buf_phase of a ring of " << n << "; at least 1 is needed";
+      auto c = detail::read(count, at);
+      auto slot = cast<i32>(detail::binary<op::rem>(c, n, at), at);
+      auto phase = cast<i32>(detail::binary<op::bit_and>(detail::binary<op::div>(c, n, at), 1, at), at);
+      return detail::ring_position{slot, phase};
+    }
   }
 
   // -- matrix product ----------------------------------------------------------------------------------------------------------

@@ -627,9 +627,11 @@ private:
 
 namespace detail {
 
+template <extents E>
+inline constexpr kiln::shape shape_of_dims = to_shape(E);
 template <class V>
 constexpr result_type type_of(recorder& r, node_kind kind = node_kind::value) {
-  return {dtype_of<typename V::element_type>, kind, V::dims.rank ? r.intern(to_shape(V::dims)) : 0};
+  return {dtype_of<typename V::element_type>, kind, V::dims.rank ? r.intern(shape_of_dims<V::dims>) : 0};
 }
 template <class T>
 constexpr tile<T> scalar_constant(recorder& r, std::int64_t bits, site at) {

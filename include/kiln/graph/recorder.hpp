@@ -104,28 +104,25 @@ public:
     // Written for compilers, which pay for every call: a range-for over a list calls five functions of the list.
     int const i = begin_node(code, t, at);
     int const operand_total = static_cast<int>(operands.size()), attribute_total = static_cast<int>(attributes.size());
-    std::int32_t const* o = operands.begin();
-    for (int j = 0; j < operand_total; ++j) operand_pool.add() = o[j];
-    if (attribute_total > 0) {
-      std::int64_t const* a = attributes.begin();
-      for (int j = 0; j < attribute_total; ++j) attribute_pool.add() = a[j];
+    if (operand_total > 0) {
+      std::int32_t const* from = operands.begin();
+      std::int32_t* to = operand_pool.add_some(operand_total);
+      for (int j = 0; j < operand_total; ++j) to[j] = from[j];
+      nodes.back().operand_count = operand_total;
     }
-    nodes.back().operand_count = operand_total;
+    if (attribute_total > 0) {
+      std::int64_t const* from = attributes.begin();
+      std::int64_t* to = attribute_pool.add_some(attribute_total);
+      for (int j = 0; j < attribute_total; ++j) to[j] = from[j];
+    }
     return i;
   }
 
   /// Appends a node whose operands are added one by one with `add_operand`.
   constexpr int begin_node(op code, result_type t, site at) {
     if (replay && nodes.size() == stop_at) detail::the_error_is_in_the_statement_above();
-    node& n = nodes.add();
-    n.code = code;
-    n.type = t.type;
-    n.kind = t.kind;
-    n.shape = t.shape;
-    n.line = at.line;
-    n.file = file_index(at.file);
-    n.operands = operand_pool.size();
-    n.attributes = attribute_pool.size();
+    std::uint8_t const file = file_index(at.file);
+    nodes.add() = {code, t.type, t.kind, file, at.line, t.shape, operand_pool.size(), attribute_pool.size(), 0};
     return nodes.size() - 1;
   }
   constexpr void add_operand(std::int32_t o) {

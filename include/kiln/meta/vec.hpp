@@ -1,6 +1,7 @@
 // A growable array for constant evaluation. It evaluates about twice as fast there as std::vector, which is why the
 // recorder uses it; it is not meant for anything else.
 #pragma once
+#include <type_traits>
 #include <utility>
 
 namespace kiln::detail {
@@ -13,10 +14,16 @@ public:
   vec& operator=(vec const&) = delete;
   constexpr ~vec() { delete[] data_; }
 
-  /// Appends a default-constructed element and returns it.
+  /// Appends an element and returns it: a class is default-constructed, anything else is to be written before it is read.
   constexpr T& add() {
     if (size_ == capacity_) grow();
     return data_[size_++];
+  }
+  /// Appends n elements and returns the first.
+  constexpr T* add_some(int n) {
+    while (size_ + n > capacity_) grow();
+    size_ += n;
+    return data_ + (size_ - n);
   }
   constexpr void add(T const& x) {
     T copy = x; // x may live in the array that is about to move
@@ -35,9 +42,15 @@ public:
   constexpr T const* end() const { return data_ + size_; }
 
 private:
+  static constexpr T* fresh(int n) {
+    if constexpr (std::is_trivially_default_constructible_v<T>)
+      return new T[static_cast<unsigned>(n)]; // written before they are read: nothing to initialise
+    else
+      return new T[static_cast<unsigned>(n)]{};
+  }
   constexpr void grow() {
     int capacity = capacity_ ? 2 * capacity_ : 64;
-    T* data = new T[static_cast<unsigned>(capacity)]{};
+    T* data = fresh(capacity);
     for (int i = 0; i < size_; ++i) data[i] = data_[i];
     delete[] data_;
     data_ = data;

@@ -10,9 +10,9 @@
 
 namespace kiln {
 
-/// The rules that need no simulation.
-constexpr diagnostic check_static_rules(graph_view const& g) {
-  diagnostic d = verify(g);
+/// The rules that need no simulation. `recorded`: as in `verify`.
+constexpr diagnostic check_static_rules(graph_view const& g, bool recorded = false) {
+  diagnostic d = verify(g, recorded);
   if (d.ok()) d = check_tasks(g);
   if (d.ok()) d = check_cells(g);
   if (d.ok()) d = check_storage(g);

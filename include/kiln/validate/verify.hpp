@@ -20,6 +20,7 @@ struct op_facts {
   group where = other;
   bool structural = false;     ///< opens, divides or closes a region
   bool compares = false;       ///< gives b1
+  bool typed = false;          ///< takes and gives what the DSL's own types already say
   std::uint8_t attributes = 0; ///< their number
   std::uint8_t least = 0;      ///< operands
   std::int8_t most = 0;        ///< operands; -1: any number
@@ -50,6 +51,7 @@ constexpr op_facts facts_of(op o) {
     f.where = op_facts::local;
   else if (is_of_tasks(o))
     f.where = op_facts::tasks;
+  f.typed = f.where == op_facts::elementwise || o == op::constant || o == op::iota;
   if (f.where != op_facts::elementwise || o == op::cast || o == op::bitcast || o == op::isnan || o == op::where || o == op::philox) return f;
   constexpr std::uint16_t b1 = types_where(is_bool), ints = types_where(is_int), numbers = types_where(is_arithmetic);
   switch (o) {
@@ -73,7 +75,7 @@ inline constexpr op_facts_table op_facts_by_code = [] {
 
 class verifier {
 public:
-  constexpr explicit verifier(graph_view const& g) : g_(g) {}
+  constexpr verifier(graph_view const& g, bool recorded) : g_(g), recorded_(recorded) {}
   verifier(verifier const&) = delete;
   constexpr ~verifier() {
     delete[] region_of_;
@@ -87,6 +89,10 @@ public:
     pool_ = g_.operand_pool.items;
     for (i_ = 0; i_ < n; ++i_) {
       n_ = &nodes_[i_];
+      if (recorded_ && in_combine_ == 0 && !among_tasks_ && op_facts_by_code.of[static_cast<int>(n_->code)].typed) {
+        if (!uses_of_typed()) break;
+        continue;
+      }
       if (!record() || !operands() || !structure() || !types()) break;
     }
     if (error_.ok() && !open_.empty()) at(open_.back().node) << "kiln[G-05] " << name_of(g_[open_.back().node].code) << " is never closed";
@@ -228,6 +234,15 @@ private:
   }
   constexpr std::int64_t attribute(int j) const { return g_.attribute_pool.items[n_->attributes + j]; }
 
+  /// Of a node whose operands have the right types: they are in a region that is still open.
+  constexpr bool uses_of_typed() {
+    int const here = here_, c = n_->operand_count;
+    std::int32_t const* const list = pool_ + n_->operands;
+    region_of_[i_] = here;
+    for (int j = 0; j < c; ++j)
+      if (int const home = region_of_[list[j]]; home != 0 && home != here && !region_open_[home]) return outside(list[j], home);
+    return true;
+  }
   /// Counts; every operand is an earlier node in a region that is still open.
   constexpr bool operands() {
     op_facts const& f = *facts_;
@@ -943,6 +958,7 @@ private:
   }
 
   graph_view const& g_;
+  bool const recorded_;
   diagnostic error_;
   int i_ = 0;
   node const* n_ = nullptr;
@@ -962,7 +978,8 @@ private:
 
 } // namespace detail
 
-/// Checks structure and types. The diagnostic names the first faulty node.
-constexpr diagnostic verify(graph_view const& g) { return detail::verifier(g).run(); }
+/// Checks structure and types. The diagnostic names the first faulty node. `recorded`: the graph comes from a kernel's lambda, and
+/// what the C++ types of its values have made sure of need not be looked at again.
+constexpr diagnostic verify(graph_view const& g, bool recorded = false) { return detail::verifier(g, recorded).run(); }
 
 } // namespace kiln
