@@ -1,5 +1,7 @@
 // Numbers and types outside of what an operation takes.
 #include <kiln/kernel.hpp>
+
+#include <array>
 using namespace kiln;
 
 // case: fragment_without_extents
@@ -397,4 +399,217 @@ inline constexpr auto no_suspension = kernel<"no_suspension">([](context& k, ptr
 #endif
 });
 void use_no_suspension() { no_suspension.check(); }
+#endif
+
+// Allocators: each case is a kernel that takes one array of 64 numbers from its allocator.
+struct ring_of_stages { // a resource as users write them
+  smem_allocation<f32, 64> data{.name = "data"};
+  pipeline_config p;
+  pipeline_group* g = nullptr;
+  constexpr std::array<allocation_ref, 1> smem_requirements() { return {{&data}}; }
+  constexpr pipeline_config& pipeline() { return p; }
+  constexpr pipeline_group* group() { return g; }
+};
+constexpr void use(context& k, smem_allocator& al, smem_allocation<f32, 64>& a, ptr<f32> p) {
+  k.local_store(al.get(k, a), k.zeros<f32, 64>());
+  store(p + k.arange<64>(), k.local_load(al.get(k, a)));
+}
+
+// case: grouped_late
+// expect-error: kiln[R-PA03] add_alias_group after compute_layout
+#if defined(TWIN) || defined(CASE_grouped_late)
+inline constexpr auto grouped_late = kernel<"grouped_late">([](context& k, ptr<f32> p) {
+  smem_allocation<f32, 64> a{.name = "a"}, b{.name = "b"};
+  smem_allocator al(k);
+  al.add(a), al.add(b);
+#ifdef TWIN
+  al.add_alias_group({{&a}, {&b}});
+  al.compute_layout();
+#else
+  al.compute_layout();
+  al.add_alias_group({{&a}, {&b}}); // expect-line
+#endif
+  al.allocate(k);
+  use(k, al, a, p);
+});
+void use_grouped_late() { grouped_late.check(); }
+#endif
+
+// case: no_phases
+// expect-error: kiln[R-PA11] alias group 0 has no phases
+#if defined(TWIN) || defined(CASE_no_phases)
+inline constexpr auto no_phases = kernel<"no_phases">([](context& k, ptr<f32> p) {
+  smem_allocation<f32, 64> a{.name = "a"}, b{.name = "b"};
+  smem_allocator al(k);
+  al.add(a), al.add(b);
+#ifdef TWIN
+  al.add_alias_group({{&a}, {&b}});
+#else
+  al.add_alias_group({}); // expect-line
+#endif
+  al.compute_layout();
+  al.allocate(k);
+  use(k, al, a, p);
+});
+void use_no_phases() { no_phases.check(); }
+#endif
+
+// case: empty_phase
+// expect-error: kiln[R-PA11] phase 1 of alias group 0 is empty
+#if defined(TWIN) || defined(CASE_empty_phase)
+inline constexpr auto empty_phase = kernel<"empty_phase">([](context& k, ptr<f32> p) {
+  smem_allocation<f32, 64> a{.name = "a"}, b{.name = "b"};
+  smem_allocator al(k);
+  al.add(a), al.add(b);
+#ifdef TWIN
+  al.add_alias_group({{&a}, {&b}});
+#else
+  al.add_alias_group({{&a}, {}}); // expect-line
+#endif
+  al.compute_layout();
+  al.allocate(k);
+  use(k, al, a, p);
+});
+void use_empty_phase() { empty_phase.check(); }
+#endif
+
+// case: no_stages
+// expect-error: kiln[R-PA08] a pipeline of 0 stages; at least 1 is needed
+#if defined(TWIN) || defined(CASE_no_stages)
+inline constexpr auto no_stages = kernel<"no_stages">([](context& k, ptr<f32> p) {
+  ring_of_stages ring;
+  smem_allocator al(k);
+#ifdef TWIN
+  ring.p.num_stages = 2;
+  al.add_resource(ring);
+#else
+  ring.p.num_stages = 0;
+  al.add_resource(ring); // expect-line
+#endif
+  al.compute_layout();
+  al.allocate(k);
+  use(k, al, ring.data, p);
+});
+void use_no_stages() { no_stages.check(); }
+#endif
+
+// case: unknown_group
+// expect-error: kiln[R-PA09] a resource belongs to pipeline group pair, which is not registered; its barriers have no storage; add_pipeline_group(pair
+#if defined(TWIN) || defined(CASE_unknown_group)
+inline constexpr auto unknown_group = kernel<"unknown_group">([](context& k, ptr<f32> p) {
+  pipeline_group pair{.name = "pair"};
+  ring_of_stages ring;
+  pair.add(ring.p, "ring");
+  ring.g = &pair;
+  smem_allocator al(k);
+  al.add_resource(ring);
+#ifdef TWIN
+  al.add_pipeline_group(pair);
+  al.compute_layout();
+#else
+  al.compute_layout(); // expect-line
+#endif
+  al.allocate(k);
+  use(k, al, ring.data, p);
+});
+void use_unknown_group() { unknown_group.check(); }
+#endif
+
+// case: empty_group
+// expect-error: kiln[R-PA08] pipeline group pair has 0 members, valid 1..16
+#if defined(TWIN) || defined(CASE_empty_group)
+inline constexpr auto empty_group = kernel<"empty_group">([](context& k, ptr<f32> p) {
+  pipeline_group pair{.name = "pair"};
+  ring_of_stages ring;
+  smem_allocator al(k);
+  al.add_resource(ring);
+#ifdef TWIN
+  pair.add(ring.p, "ring");
+  al.add_pipeline_group(pair);
+#else
+  al.add_pipeline_group(pair); // expect-line
+#endif
+  al.compute_layout();
+  al.allocate(k);
+  use(k, al, ring.data, p);
+});
+void use_empty_group() { empty_group.check(); }
+#endif
+
+// case: size_too_early
+// expect-error: kiln[R-PA04] total_smem_bytes before compute_layout
+#if defined(TWIN) || defined(CASE_size_too_early)
+inline constexpr auto size_too_early = kernel<"size_too_early">([](context& k, ptr<f32> p) {
+  smem_allocation<f32, 64> a{.name = "a"}, b{.name = "b"};
+  smem_allocator al(k);
+  al.add(a), al.add(b);
+#ifdef TWIN
+  al.compute_layout();
+  (void)al.total_smem_bytes();
+#else
+  (void)al.total_smem_bytes(); // expect-line
+  al.compute_layout();
+#endif
+  al.allocate(k);
+  use(k, al, a, p);
+});
+void use_size_too_early() { size_too_early.check(); }
+#endif
+
+// case: allocated_twice
+// expect-error: kiln[R-PA03] allocate twice; the block exists already
+#if defined(TWIN) || defined(CASE_allocated_twice)
+inline constexpr auto allocated_twice = kernel<"allocated_twice">([](context& k, ptr<f32> p) {
+  smem_allocation<f32, 64> a{.name = "a"}, b{.name = "b"};
+  smem_allocator al(k);
+  al.add(a), al.add(b);
+  al.compute_layout();
+  al.allocate(k);
+#ifdef TWIN
+  (void)b;
+#else
+  al.allocate(k); // expect-line
+#endif
+  use(k, al, a, p);
+});
+void use_allocated_twice() { allocated_twice.check(); }
+#endif
+
+// case: barriers_too_early
+// expect-error: kiln[R-PA10] assign_barrier_ptrs before allocate
+#if defined(TWIN) || defined(CASE_barriers_too_early)
+inline constexpr auto barriers_too_early = kernel<"barriers_too_early">([](context& k, ptr<f32> p) {
+  smem_allocation<f32, 64> a{.name = "a"}, b{.name = "b"};
+  smem_allocator al(k);
+  al.add(a), al.add(b);
+  al.compute_layout();
+#ifdef TWIN
+  al.allocate(k);
+  al.assign_barrier_ptrs();
+#else
+  al.assign_barrier_ptrs(); // expect-line
+  al.allocate(k);
+#endif
+  use(k, al, a, p);
+});
+void use_barriers_too_early() { barriers_too_early.check(); }
+#endif
+
+// case: no_extents
+// expect-error: kiln[R-PA05] a view needs extents: get_as_type<f32, 64>(k, a)
+#if defined(TWIN) || defined(CASE_no_extents)
+inline constexpr auto no_extents = kernel<"no_extents">([](context& k, ptr<f32> p) {
+  smem_allocation<f32, 64> a{.name = "a"}, b{.name = "b"};
+  smem_allocator al(k);
+  al.add(a), al.add(b);
+  al.compute_layout();
+  al.allocate(k);
+  use(k, al, a, p);
+#ifdef TWIN
+  (void)al.get_as_type<i32, 64>(k, a);
+#else
+  (void)al.get_as_type<i32>(k, a); // expect-line
+#endif
+});
+void use_no_extents() { no_extents.check(); }
 #endif
