@@ -10,6 +10,7 @@ using namespace kiln;
 inline constexpr auto fragment_without_extents = kernel<"fragment_without_extents">([](context& k, ptr<f32> p) {
 #ifdef TWIN
   auto x = k.alloc_fragment<f32, 64>();
+  x = k.zeros<f32, 64>();
   store(p + k.arange<64>(), x);
 #else
   auto x = k.alloc_fragment<f32>(); // expect-line
