@@ -97,10 +97,14 @@ template <class T> std::vector<double> window(session& s, buffer<T>& x, i64 firs
 std::vector<i64> shuffled(int bits);
 
 // The jobs, by file.
+void launch_jobs(session& s);
 void stream_jobs(session& s);
 void row_jobs(session& s);
 void index_jobs(session& s);
 void tile_jobs(session& s);
 void product_jobs(session& s);
+
+/// In a process of its own: from the launch to its result, everything else being up.
+double first_launch_milliseconds(std::string const& device, std::string const& job);
 
 } // namespace kiln_bench

@@ -2,7 +2,7 @@
 #include "harness.hpp"
 
 #include <cstdio>
-#include <cstring>
+#include <cstdlib>
 #include <fstream>
 
 namespace {
@@ -28,10 +28,12 @@ void save_graphs(std::string const& folder) {
   save(rmsnorm<bf16, 32768, 16>, "rmsnorm_32768");
   save(layernorm<bf16, 8192, 16>, "layernorm_8192");
   save(layernorm<bf16, 32768, 16>, "layernorm_32768");
+  save(layernorm<bf16, 1024, 1>, "layernorm_1024");
+  save(layernorm_rows<bf16, 1024, 4, 4>, "layernorm_rows_1024");
   save(gather_rows<bf16, i64, 64, 64, 64, 8>, "gather_64");
   save(gather_rows<bf16, i64, 4096, 1, 1024, 2>, "gather_4096");
-  save(scatter_add_rows<bf16, i64, 64, 64, 64, 8>, "scatter_add_64");
-  save(scatter_add_rows<f32, i64, 128, 16, 128, 8>, "scatter_add_128_f32");
+  save(scatter_add_rows<bf16, i64, 64, 64, 64, 8, true>, "scatter_add_64");
+  save(scatter_add_rows<f32, i64, 128, 16, 128, 8, true>, "scatter_add_128_f32");
   save(transpose<f32, 64, 8>, "transpose");
   save(row_cumsum<f32, 16384, 8>, "row_cumsum");
   save(sum_all<f32, 16384, 16>, "sum_all");
@@ -43,7 +45,7 @@ void save_graphs(std::string const& folder) {
 } // namespace
 
 int main(int argc, char** argv) {
-  std::string device = "cuda:0", json, commit, folder;
+  std::string device = "cuda:0", json, commit, folder, first;
   int repeat = 24;
   std::vector<std::string> only;
   for (int i = 1; i < argc; ++i) {
@@ -59,6 +61,7 @@ int main(int argc, char** argv) {
     else if (a == "--json") json = v;
     else if (a == "--commit") commit = v;
     else if (a == "--save") folder = v;
+    else if (a == "--first-launch") first = v;
     else if (a == "--repeat") repeat = std::max(1, std::atoi(v.c_str()));
     else return usage(2);
   }
@@ -67,8 +70,16 @@ int main(int argc, char** argv) {
       save_graphs(folder);
       return 0;
     }
+    if (!first.empty()) { // a child of launches.cpp
+      std::printf("%.6f\n", kiln_bench::first_launch_milliseconds(device, first));
+      return 0;
+    }
+    // Compiles are to be cold: neither our cache nor the driver's.
+    ::setenv("KILN_CACHE", "off", 1);
+    ::setenv("CUDA_CACHE_DISABLE", "1", 1);
     kiln_bench::session s(kiln::device::parse(device), only, repeat);
     std::printf("%s, medians of %d runs\n", s.dev.name().c_str(), repeat);
+    kiln_bench::launch_jobs(s);
     kiln_bench::stream_jobs(s);
     kiln_bench::row_jobs(s);
     kiln_bench::index_jobs(s);

@@ -49,9 +49,12 @@ std::vector<double> layernorm_of(std::vector<double> const& x, std::vector<doubl
   return r;
 }
 
+/// Several rows a CTA: how many, and by how many warps.
+template <int Rows, int Warps> struct block {};
+
 /// Like Triton's side, each with several numbers of warps, of which the best counts.
-template <int Columns, int... Warps>
-void one_width(session& s, i64 rows, double softmax_reach, double norm_reach) {
+template <int Columns, int... Warps, int... Rows, int... RowWarps>
+void one_width(session& s, i64 rows, double softmax_reach, double norm_reach, block<Rows, RowWarps>...) {
   std::string const shape = "bf16 " + std::to_string(rows) + "x" + std::to_string(Columns);
   if (!s.wants("softmax", shape) && !s.wants("rmsnorm", shape) && !s.wants("layernorm", shape)) return;
   i64 const n = rows * Columns;
@@ -60,27 +63,31 @@ void one_width(session& s, i64 rows, double softmax_reach, double norm_reach) {
   auto const weight = window(s, w, 0, Columns), bias = window(s, b, 0, Columns);
   double const bytes = 4.0 * static_cast<double>(n);
   auto const named = [](char const* what, int warps) { return what + std::to_string(warps); };
+  [[maybe_unused]] auto const block_name = [](int r, int warps) { return std::to_string(r) + " rows w" + std::to_string(warps); };
   if (s.wants("softmax", shape))
     s.best_of({"softmax", shape, 0, bytes, "TB/s", softmax_reach},
               {{named("w", Warps), [&] { softmax<bf16, Columns, Warps>.launch(s.on, grid(rows), x, y); }}...,
-               {named("twice w", Warps), [&] { softmax_twice<bf16, Columns, Warps>.launch(s.on, grid(rows), x, y); }}...},
+               {named("twice w", Warps), [&] { softmax_twice<bf16, Columns, Warps>.launch(s.on, grid(rows), x, y); }}...,
+               {block_name(Rows, RowWarps), [&] { softmax_rows<bf16, Columns, Rows, RowWarps>.launch(s.on, grid(rows / Rows), x, y); }}...},
               [&] { return rows_error(s, x, y, rows, Columns, 1e-9, softmax_of); });
   if (s.wants("rmsnorm", shape))
     s.best_of({"rmsnorm", shape, 0, bytes, "TB/s", norm_reach},
-              {{named("w", Warps), [&] { rmsnorm<bf16, Columns, Warps>.launch(s.on, grid(rows), x, w, y, 1e-5f); }}...},
+              {{named("w", Warps), [&] { rmsnorm<bf16, Columns, Warps>.launch(s.on, grid(rows), x, w, y, 1e-5f); }}...,
+               {block_name(Rows, RowWarps), [&] { rmsnorm_rows<bf16, Columns, Rows, RowWarps>.launch(s.on, grid(rows / Rows), x, w, y, 1e-5f); }}...},
               [&] { return rows_error(s, x, y, rows, Columns, 1e-6, [&](auto const& v) { return rmsnorm_of(v, weight); }); });
   if (s.wants("layernorm", shape))
     s.best_of({"layernorm", shape, 0, bytes, "TB/s", norm_reach},
-              {{named("w", Warps), [&] { layernorm<bf16, Columns, Warps>.launch(s.on, grid(rows), x, w, b, y, 1e-5f); }}...},
+              {{named("w", Warps), [&] { layernorm<bf16, Columns, Warps>.launch(s.on, grid(rows), x, w, b, y, 1e-5f); }}...,
+               {block_name(Rows, RowWarps), [&] { layernorm_rows<bf16, Columns, Rows, RowWarps>.launch(s.on, grid(rows / Rows), x, w, b, y, 1e-5f); }}...},
               [&] { return rows_error(s, x, y, rows, Columns, 1e-5, [&](auto const& v) { return layernorm_of(v, weight, bias); }); });
 }
 
 } // namespace
 
 void row_jobs(session& s) {
-  one_width<1024, 1, 2, 4>(s, 32768, 3.63, 3.62);
-  one_width<4096, 2, 4, 8>(s, 16384, 3.80, 3.82);
-  one_width<8192, 2, 4, 8, 16>(s, 8192, 3.84, 3.80);
+  one_width<1024, 1, 2, 4>(s, 32768, 3.63, 3.62, block<2, 1>{}, block<2, 2>{}, block<2, 4>{}, block<4, 2>{}, block<4, 4>{});
+  one_width<4096, 2, 4, 8>(s, 16384, 3.80, 3.82, block<2, 4>{}, block<2, 8>{}, block<2, 16>{});
+  one_width<8192, 2, 4, 8>(s, 8192, 3.84, 3.80, block<2, 8>{}, block<2, 16>{});
   one_width<32768, 8, 16, 32>(s, 4096, 3.90, 3.90);
 
   constexpr i64 side = 16384;

@@ -48,7 +48,7 @@ access_shape shape_of_access(graph_view const& g, graph_facts const& facts, int 
     int const start = power_in(facts[g.operand(address, 1 + r.axis)].divisor);
     r.mask_run = std::min({r.mask_run, start, power_in(facts.extent_of(g.operand(address, 0), r.axis).divisor)});
   }
-  int const mask = g.operand(node, g[node].code == op::load ? 1 : g[node].code == op::atomic_cas ? 3 : 2);
+  int const mask = g.operand(node, g[node].code == op::load || g[node].code == op::prefetch ? 1 : g[node].code == op::atomic_cas ? 3 : 2);
   if (mask >= 0 && g[mask].shape != 0)
     r.mask_run = std::min(r.mask_run, run_in(facts[mask].axis[r.axis].constancy, extent));
   return r;

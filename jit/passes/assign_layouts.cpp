@@ -79,7 +79,8 @@ bool is_tile(graph_view const& g, int i) {
 }
 
 bool is_access(op o) {
-  return o == op::load || o == op::store || o == op::atomic_rmw || o == op::atomic_cas || o == op::async_load;
+  return o == op::load || o == op::store || o == op::atomic_rmw || o == op::atomic_cas || o == op::async_load ||
+         o == op::prefetch;
 }
 
 struct chooser {
@@ -299,7 +300,7 @@ struct chooser {
     op const code = g[i].code;
     shape const& sh = g.shape_of(i);
     if (code == op::store || code == op::atomic_rmw || code == op::atomic_cas || code == op::load ||
-        code == op::async_load)
+        code == op::async_load || code == op::prefetch)
       return code == op::store ? for_store(i) : for_load(i);
     int const first = g.operand(i, 0);
     switch (code) {

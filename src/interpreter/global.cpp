@@ -84,6 +84,13 @@ void access::write(std::size_t e, u64 bits) const {
   std::memcpy(reinterpret_cast<void*>(static_cast<std::uintptr_t>(addresses_[e])), &bits, static_cast<std::size_t>(width_));
 }
 
+// Nothing is fetched, but what is asked for must be there.
+void body<op::prefetch>::run(agent& a, int i) {
+  access x(a, i, 0, 1, "prefetch");
+  for (std::size_t e = 0; a.checking() && e < x.size(); ++e)
+    if (x.enabled(e)) x.allowed(e);
+}
+
 // -- addresses ---------------------------------------------------------------------------------------------------------------
 
 void body<op::ptr_add>::run(agent& a, int i) {

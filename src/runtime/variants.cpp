@@ -236,7 +236,7 @@ variant& make_variant(kernel_entry& kernel, kernel_state& s, backend& where, fac
   request.device = device(where).id();
   if (gpu && where.record().kind == device_kind::cuda)
     request.device_link = [gpu](std::string_view ptx, std::string& log) {
-      auto linked = gpu->link_ptx(ptx, false);
+      auto linked = gpu->link_ptx(ptx, true);
       log = linked.log;
       return std::string(reinterpret_cast<char const*>(linked.image.data()), linked.image.size());
     };

@@ -53,7 +53,7 @@ bool generator::emit(op o, dtype t, int variant) {
     keep(computed(node(o, t, 0, {}, {variant == 0 ? 0 : below(3)}), t, 0));
     return true;
   }
-  if (o == op::multiple_of || o == op::max_contiguous || o == op::device_assert || o == op::device_print || o == op::assume) return checks(o, t, variant);
+  if (o == op::multiple_of || o == op::max_contiguous || o == op::device_assert || o == op::device_print || o == op::assume || o == op::prefetch) return checks(o, t, variant);
   if (o == op::ptr_add || (o >= op::extent && o <= op::store)) return global(o, t, variant);
   if (o == op::atomic_rmw || o == op::atomic_cas) return atomic(o, t, variant);
   if (has(o, trait::elementwise)) return elementwise(o, t, variant);
@@ -879,6 +879,15 @@ bool generator::checks(op o, dtype t, int variant) {
   case op::assume: {
     if (!options_.checks) return false;
     push(o, {}, node_kind::none, 0, {node(op::ge, dtype::b1, 0, {pid(), constant(dtype::i32, 0, 0)})});
+    return true;
+  }
+  case op::prefetch: {
+    std::int32_t const s = any_shape();
+    argument a;
+    a.type = t;
+    a.holds = contents::zeros;
+    place const p = buffer(a, s, chance(30));
+    push(o, {}, node_kind::none, 0, {p.address, p.mask}, {below(2)});
     return true;
   }
   case op::multiple_of: {

@@ -773,6 +773,15 @@ public:
     r_->push(op::assume, {}, {detail::read(condition, at).node_}, {}, at);
   }
 
+  /// Asks for memory that will be used soon: `k.prefetch(rows)`. Values never depend on it, and targets without such an
+  /// instruction leave it out. It pays where atomics or scattered reads go to memory that no cache holds.
+  template <address_like A>
+  constexpr void prefetch(A const& address, prefetch_options o = {}, site at = {}) {
+    auto p = detail::read_address(address, at);
+    int mask = o.mask.resolve(*r_, dtype::b1, r_->nodes[p.node_].shape, ".mask", at);
+    r_->push(op::prefetch, {}, {p.node_, mask}, {static_cast<int>(o.level)}, at);
+  }
+
 private:
   template <element T, int... D>
   constexpr kiln::var<tile<T, D...>> unset(site at) {

@@ -115,6 +115,11 @@ struct store_options {
   kiln::evict evict = kiln::evict::none;
 };
 
+struct prefetch_options {
+  detail::any_value mask{}; ///< b1; false elements are not asked for
+  cache_level level = cache_level::l2;
+};
+
 namespace detail {
 template <class A>
 constexpr auto read_address(A const& a, site at) {

@@ -24,6 +24,7 @@ enum class attribute_kind : std::uint8_t {
   evict,     ///< kiln::evict
   nan,       ///< nan_mode
   fence,     ///< kiln::fence
+  level,     ///< cache_level
 };
 
 /// Name of attribute `i` of an operation.
@@ -49,6 +50,7 @@ inline constexpr named_kind kinds_by_name[] = {
     {"require", attribute_kind::flag},    {"unique", attribute_kind::flag},     {"per_thread", attribute_kind::flag},
     {"exclusive", attribute_kind::flag},  {"no_ending_sync", attribute_kind::flag}, {"read_only", attribute_kind::flag},
     {"fence", attribute_kind::fence},     {"descending", attribute_kind::flag}, {"largest", attribute_kind::flag},
+    {"level", attribute_kind::level},
 };
 constexpr attribute_kind find_attribute_kind(op o, int i) {
   std::string_view name = attribute_name(o, i);
@@ -81,6 +83,7 @@ inline constexpr std::string_view scope_names[] = {"cta", "gpu", "system"};
 inline constexpr std::string_view cache_names[] = {"none", "ca", "cg", "cs", "cv", "wb", "wt"};
 inline constexpr std::string_view evict_names[] = {"none", "first", "last"};
 inline constexpr std::string_view nan_names[] = {"ignore", "propagate"};
+inline constexpr std::string_view level_names[] = {"l2", "l1"};
 inline constexpr std::string_view fence_names[] = {"gpu", "sys", "async_shared"};
 static_assert(std::size(reduce_names) == static_cast<int>(reduce_op::custom) + 1);
 static_assert(std::size(atomic_names) == static_cast<int>(atomic_op::xchg) + 1);
@@ -88,6 +91,7 @@ static_assert(std::size(order_names) == static_cast<int>(memory_order::acq_rel) 
 static_assert(std::size(scope_names) == static_cast<int>(memory_scope::system) + 1);
 static_assert(std::size(cache_names) == static_cast<int>(cache::wt) + 1);
 static_assert(std::size(evict_names) == static_cast<int>(evict::last) + 1);
+static_assert(std::size(level_names) == static_cast<int>(cache_level::l1) + 1);
 static_assert(std::size(fence_names) == static_cast<int>(fence::async_shared) + 1);
 } // namespace detail
 
@@ -106,6 +110,7 @@ constexpr std::span<std::string_view const> enumerators_of(attribute_kind k) {
   case attribute_kind::evict: return detail::evict_names;
   case attribute_kind::nan: return detail::nan_names;
   case attribute_kind::fence: return detail::fence_names;
+  case attribute_kind::level: return detail::level_names;
   default: return {};
   }
 }
@@ -122,6 +127,7 @@ constexpr attribute_default default_of_attribute(op o, int i) {
   case attribute_kind::flag:
   case attribute_kind::cache:
   case attribute_kind::evict:
+  case attribute_kind::level:
   case attribute_kind::nan:
   case attribute_kind::structure: return {true, 0};
   case attribute_kind::combine: return {true, -1};

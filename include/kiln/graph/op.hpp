@@ -100,6 +100,7 @@ enum class atomic_op : std::uint8_t { add, min, max, bit_and, bit_or, bit_xor, x
 enum class memory_order : std::uint8_t { relaxed, acquire, release, acq_rel };
 enum class memory_scope : std::uint8_t { cta, gpu, system };
 enum class cache : std::uint8_t { none, ca, cg, cs, cv, wb, wt };
+enum class cache_level : std::uint8_t { l2, l1 };
 enum class evict : std::uint8_t { none, first, last };
 enum class fence : std::uint8_t { gpu, sys, async_shared };
 

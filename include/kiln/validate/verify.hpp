@@ -45,7 +45,7 @@ constexpr op_facts facts_of(op o) {
     f.where = op_facts::elementwise;
   else if (o >= op::broadcast && o <= op::topk && o != op::result)
     f.where = op_facts::across;
-  else if (o >= op::extent && o <= op::atomic_cas && o != op::ptr_add)
+  else if ((o >= op::extent && o <= op::atomic_cas && o != op::ptr_add) || o == op::prefetch)
     f.where = op_facts::global;
   else if (o >= op::alloc && o <= op::async_wait)
     f.where = op_facts::local;
@@ -299,7 +299,7 @@ private:
     case op::load: return j >= 1;
     case op::store: case op::atomic_rmw: case op::dot: case op::local_gather: return j == 2;
     case op::atomic_cas: return j == 3;
-    case op::local_load: case op::barrier_arrive: case op::barrier_expect_bytes: return j == 1;
+    case op::local_load: case op::barrier_arrive: case op::barrier_expect_bytes: case op::prefetch: return j == 1;
     case op::barrier_wait: return j == 2;
     case op::async_load_bulk: return j == 3;
     case op::async_load: return j >= 2;
@@ -823,6 +823,9 @@ private:
       if (!like(1, t, s)) return bad_operand(1, "the pointers' element type and shape");
       if (!mask_fits(2, s) || !writable(operand(0))) return false;
       return result_is(node_kind::value, t, s) || bad_result("the pointers' element type and shape");
+    case op::prefetch:
+      if (!is_address(0, true)) return bad_operand(0, "pointers or a region");
+      return attribute_in(0, 0, static_cast<int>(cache_level::l1)) && mask_fits(1, s) && no_result();
     default: // atomic_cas
       if (!is_address(0, false)) return bad_operand(0, "pointers");
       if (!attribute_in(0, 0, 3) || !attribute_in(1, 0, 2)) return false;

@@ -132,6 +132,7 @@ constexpr part part_of(op o) {
   case op::async_wait:
   case op::sync:
   case op::assume:
+  case op::prefetch: // the hardware looks ahead by itself
   case op::assert_layout:
   case op::dump_layout:
   case op::tensor_alloc:

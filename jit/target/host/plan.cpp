@@ -601,7 +601,8 @@ private:
       case op::dump_layout:
       case op::tensor_alloc:
       case op::tensor_dealloc:
-      case op::assume: continue;
+      case op::assume:
+      case op::prefetch: continue;
       case op::store:
         if (g.shape_of(g.operand(i, 0)).rank == 0) scalar_step(i);
         else add_root({i, role::store});

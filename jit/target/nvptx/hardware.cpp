@@ -210,6 +210,21 @@ public:
     b.CreateCall(f, llvm::InlineAsm::get(f, text, constraints, true), arguments)->addFnAttr(llvm::Attribute::NoUnwind);
   }
 
+  // Whole rows by one request from sm_90 on; sectors of 32 bytes before.
+  int prefetch_bytes(cache_level level, int align) const override {
+    return level == cache_level::l2 && target.arch >= 90 && align >= 16 ? 1 << 14 : 32;
+  }
+  void prefetch(Value* address, int bytes, cache_level level, Value* mask) override {
+    std::string text = mask ? "@$1 " : "", constraints = mask ? "l,b" : "l";
+    if (bytes > 32) text += "cp.async.bulk.prefetch.L2.global [$0], " + std::to_string(bytes) + ";";
+    else text += std::string("prefetch.global.") + (level == cache_level::l2 ? "L2" : "L1") + " [$0];";
+    std::vector<llvm::Type*> types{b.getPtrTy(1)};
+    std::vector<Value*> arguments{address};
+    if (mask) types.push_back(b.getInt1Ty()), arguments.push_back(mask);
+    llvm::FunctionType* f = llvm::FunctionType::get(b.getVoidTy(), types, false);
+    b.CreateCall(f, llvm::InlineAsm::get(f, text, constraints, true), arguments)->addFnAttr(llvm::Attribute::NoUnwind);
+  }
+
   bool can_copy(int bytes) const override { return target.has_cp_async && (bytes == 4 || bytes == 8 || bytes == 16); }
   void copy(Value* shared, Value* global, int bytes, Value* mask, cache_hint hint) override {
     // 16 bytes go around the L1 cache unless the author wants them there; other sizes only exist through it.
@@ -329,6 +344,14 @@ public:
     if (from == dtype::f32 && to == dtype::bf16)
       return b.CreateBitCast(b.CreateFPTrunc(x, b.getBFloatTy()), b.getInt16Ty()); // cvt.rn
     return nullptr;
+  }
+
+  // One instruction of the arithmetic units; a single conversion goes through the unit of the special functions.
+  Value* narrow_pair(Value* low, Value* high, dtype to) override {
+    if (target.arch < 80 || (to != dtype::f16 && to != dtype::bf16)) return nullptr;
+    Value* c = b.CreateIntrinsic(llvm::FixedVectorType::get(to == dtype::f16 ? b.getHalfTy() : b.getBFloatTy(), 2),
+                                 to == dtype::f16 ? nvvm_ff2f16x2_rn : nvvm_ff2bf16x2_rn, {high, low});
+    return b.CreateBitCast(c, b.getInt32Ty());
   }
 
   Value* fast(op o, Value* x, Value* y) override {

@@ -195,6 +195,9 @@ Value* lowerer::element(int node, llvm::ArrayRef<Value*> x) {
 Value* lowerer::convert_type(Value* x, dtype from, dtype to) {
   if (from == to) return x;
   if (Value* r = hw->convert(x, from, to)) return r;
+  if (from == dtype::bf16 && to == dtype::f32)
+    if (half const h = half_of(x); h.word) // without taking the word apart first
+      return b.CreateBitCast(h.high ? b.CreateAnd(h.word, i32(0xffff0000)) : b.CreateShl(h.word, 16), b.getFloatTy());
   emit::emitter e = emitter();
   return emit::convert(e, x, from, to);
 }

@@ -223,6 +223,31 @@ registers lowering<op::store>::emit(lowerer& k, int node) {
   return {};
 }
 
+// One request for each run of memory that the lanes of a warp touch together.
+registers lowering<op::prefetch>::emit(lowerer& k, int node) {
+  linear_layout const& l = k.plan.of(node);
+  access_shape const s = shape_of_access(k.g, k.facts, node);
+  auto const level = static_cast<cache_level>(k.g.attribute(node, 0));
+  int const most = k.hw->prefetch_bytes(level, 1 << s.align_bytes);
+  if (most == 0) return {};
+  auto const a = k.address_of(node, 1, l, true);
+  vector_groups const v = vectors_of(k, node, l, owners(l).reg);
+  int const elem = log2_bytes(k.type(k.g.operand(node, 0)));
+  int run = v.width;
+  std::int64_t followers = 0; // lane bits inside a run
+  if (!k.is_scalar(k.g.operand(node, 0)))
+    for (int i = 0; i < l.in.bits(lane); ++i)
+      if (run < std::min(s.contiguity, s.mask_run) && elem + run < std::countr_zero(static_cast<unsigned>(most)) &&
+          run < l.out.bits(axis_dim(s.axis)) && l.basis(lane, i) == l.out.put(axis_dim(s.axis), f2_unit(run)))
+        ++run, followers |= std::int64_t{1} << i;
+  Value* leads = followers ? k.b.CreateICmpEQ(k.b.CreateAnd(k.lane, k.i32(followers)), k.i32(0)) : nullptr;
+  for (std::vector<int> const& group : v.registers) {
+    auto const first = static_cast<std::size_t>(group[0]);
+    k.hw->prefetch(a.address[first], 1 << (elem + run), level, k.all_of(a.mask[first], leads));
+  }
+  return {};
+}
+
 // ---- atomics: each element once, by its owner; the old value goes to every thread that holds the element
 // -------------------
 

@@ -75,6 +75,10 @@ public:
   /// Adds `words` (i32: a float, or two of 16 bits) to memory where the mask (if not null) is true; relaxed.
   virtual void add(Value* /*address*/, llvm::ArrayRef<Value*> /*words*/, dtype, memory_scope, Value* /*mask*/) {}
 
+  /// The most bytes that one prefetch of this alignment asks for, a power of two; 0: there is none.
+  virtual int prefetch_bytes(cache_level, int /*align*/) const { return 0; }
+  virtual void prefetch(Value* /*address*/, int /*bytes*/, cache_level, Value* /*mask*/) {}
+
   /// Whether copies to shared memory without registers exist for this many bytes.
   virtual bool can_copy(int /*bytes*/) const { return false; }
   /// Starts one; where the mask (if not null) is false, zeros are written.
@@ -122,6 +126,8 @@ public:
 
   /// A conversion in one exact instruction; nullptr where there is none. Values as in emit/convert.hpp.
   virtual Value* convert(Value* /*x*/, dtype /*from*/, dtype /*to*/) { return nullptr; }
+  /// Two f32 rounded to f16 or bf16, the first in the low half of an i32; nullptr where there is no instruction.
+  virtual Value* narrow_pair(Value* /*low*/, Value* /*high*/, dtype) { return nullptr; }
   /// The approximate instruction of a fast form in f32; nullptr where there is none.
   virtual Value* fast(op, Value* /*x*/, Value* /*y*/) { return nullptr; }
 

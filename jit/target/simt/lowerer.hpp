@@ -166,6 +166,12 @@ public:
   Value* element_address(view_value const& v, llvm::ArrayRef<Value*> coordinates);
   Value* to_memory(Value* x, dtype t);
   Value* from_memory(Value* x, dtype t);
+  /// An element of 16 bits that is half of a word which is there already: the word, and which half.
+  struct half {
+    Value* word = nullptr;
+    bool high = false;
+  };
+  static half half_of(Value* x);
   Value* pack(llvm::ArrayRef<Value*> elements, dtype t, llvm::Type* word);
   void unpack(llvm::ArrayRef<Value*> words, dtype t, llvm::MutableArrayRef<Value*> elements);
   llvm::Type* word_type(dtype t, int elements) const;

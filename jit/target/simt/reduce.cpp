@@ -13,6 +13,7 @@
 #include <kiln/layout/index_terms.hpp>
 #include <kiln/layout/reduction_plan.hpp>
 #include <limits>
+#include <map>
 
 namespace kiln::jit::simt {
 
@@ -45,6 +46,8 @@ public:
   combiner combine;
   bool ordered;
   reduction_plan plan;
+  /// x with x is x: nothing is done where both are the same value.
+  bool idempotent = false;
   /// Extent of the axis where padding must be left out by selects (custom combines); 0: none, or identities do.
   std::int64_t extent = 0;
 
@@ -55,11 +58,11 @@ public:
     for (int i = 0; i < done; ++i) step(x, plan.step[static_cast<std::size_t>(i)], i);
     fill(x);
     if (done == plan.steps) return {x, l};
-    // The rest lies in other warps: every thread gets all partial results into registers.
+    // The rest lies in other warps: every thread gets all partial results into registers, or every lane one where they
+    // would take too many.
     linear_layout const partial = partials_layout(l, axis, plan, done);
     int const rest = plan.steps - done;
-    linear_layout const wide =
-        normal_form(repeat_in_registers(without_register_copies(zero_axis(partial, axis)), axis, rest), k.cta);
+    linear_layout const wide = wide_layout(without_register_copies(zero_axis(partial, axis)), rest);
     std::size_t const operands = x[0].size();
     tuple_registers y(std::size_t{1} << wide.in.bits(reg), element_values(operands));
     for (std::size_t o = 0; o < operands; ++o) {
@@ -72,6 +75,21 @@ public:
     // An ordered partial i is the run that starts at i * 2^done.
     in_registers.extent = extent ? (extent + (std::int64_t{1} << done) - 1) >> done : 0;
     return in_registers.run(std::move(y));
+  }
+
+  /// Where partial results of 2^rest warps go.
+  linear_layout wide_layout(linear_layout const& rows, int rest) const {
+    constexpr int most = 4; // log2 registers
+    std::vector<int> idle;  // lanes that hold what another one holds
+    for (int i = 0; i < rows.in.bits(lane); ++i)
+      if (rows.basis(lane, i) == 0) idle.push_back(i);
+    linear_layout const in_registers = repeat_in_registers(rows, axis, rest);
+    if (ordered || rest <= most || static_cast<int>(idle.size()) < rest) return normal_form(in_registers, k.cta);
+    linear_layout r = zero_map(rows.in, in_registers.out);
+    for (int i = 0; i < rows.in.total(); ++i) r.col[static_cast<std::size_t>(i)] = r.out.repack(rows.col[static_cast<std::size_t>(i)], rows.out);
+    for (int i = 0; i < rest; ++i)
+      r.col[static_cast<std::size_t>(rows.in.shift(lane) + idle[static_cast<std::size_t>(i)])] = r.out.put(axis, f2_unit(i));
+    return normal_form(r, k.cta);
   }
 
   /// Joins x with its partner of a step, in the axis' order where that counts.
@@ -135,6 +153,7 @@ private:
     for (std::size_t r = 0; r < x.size(); ++r) {
       if (canonical(r) != r || (pivot && (r & pivot))) continue;
       element_values const other = partner(x, s, r);
+      if (idempotent && other == x[r]) continue;
       element_values const joined = join(x[r], other, order_of(s, r));
       y[r] = joined;
       if (Value* exists = later_exists(index, r)) { // keep the earlier run alone
@@ -270,6 +289,36 @@ std::vector<Value*> spread(lowerer& k, linear_layout const& l, int axis, tuple_r
   return r;
 }
 
+/// The largest or smallest of a thread's own elements of 16 bits in each row, compared two at a time as they lie in words;
+/// widened, for all registers of the row. Empty where that is not possible.
+std::vector<Value*> extremum_in_pairs(lowerer& k, builtin const& f, dtype t, std::vector<Value*> const& x, linear_layout const& l,
+                                      int axis, shape const& s) {
+  if (f.nan != nan_mode::ignore || f.wide() != dtype::f32 || !k.hw->has_pair_extremum()) return {};
+  std::map<f2_word, std::vector<std::size_t>> rows; // registers by what they have beside the axis
+  for (std::size_t r = 0; r < x.size(); ++r) {
+    if (k.inside(l, s, static_cast<int>(r))) return {};
+    rows[l(l.in.put(reg, static_cast<f2_word>(r))) & ~l.out.mask(axis_dim(axis))].push_back(r);
+  }
+  extremum const best(k, t, f.code == reduce_op::max, true);
+  std::vector<Value*> result(x.size());
+  for (auto const& [row, registers] : rows) {
+    if (registers.size() < 4) return {};
+    std::vector<Value*> elements;
+    for (std::size_t r : registers) elements.push_back(x[r]);
+    Value* const v = best.number(best.of(elements));
+    for (std::size_t r : registers) result[r] = v;
+  }
+  return result;
+}
+
+/// The 16-bit elements behind a tile that was widened from them; else the tile's own.
+int narrow_source(lowerer& k, int node, linear_layout const& l) {
+  if (k.g[node].code != op::cast || k.type(node) != dtype::f32) return node;
+  int const from = k.g.operand(node, 0);
+  bool const narrow = k.type(from) == dtype::f16 || k.type(from) == dtype::bf16;
+  return narrow && !k.is_scalar(from) && !k.plan.placeless[static_cast<std::size_t>(from)] && k.plan.of(from) == l ? from : node;
+}
+
 combiner custom_combiner(lowerer& k, int begin) {
   return [&k, begin](element_values const& x, element_values const& y) {
     element_values all = x;
@@ -286,13 +335,22 @@ registers lowering<op::reduce>::emit(lowerer& k, int node) {
   shape const& s = k.g.shape_of(first);
   if (k.is_scalar(first)) return k.get(first, k.plan.of(first));
   linear_layout l = layout_of_operands(k, node);
-  std::vector<registers> x;
-  for (int o : k.g.operands(node)) x.push_back(k.get(o, l));
   bool const custom = code == reduce_op::custom;
   builtin const f{k, code, k.type(first), static_cast<nan_mode>(k.g.attribute(node, 3))};
+  int along = axis;
+  std::vector<Value*> in_pairs;
+  if (code == reduce_op::max || code == reduce_op::min) {
+    int const narrow = narrow_source(k, first, l);
+    if (dtype const t = k.type(narrow); t == dtype::f16 || t == dtype::bf16)
+      in_pairs = extremum_in_pairs(k, f, t, k.get(narrow, l).r, axis < 0 ? flattened(l) : l, std::max(axis, 0), s);
+  }
+  std::vector<registers> x;
+  if (in_pairs.empty())
+    for (int o : k.g.operands(node)) x.push_back(k.get(o, l));
 
   tuple_registers values;
-  for (std::size_t r = 0; r < x[0].r.size(); ++r) {
+  for (Value* v : in_pairs) values.push_back({v});
+  for (std::size_t r = 0; in_pairs.empty() && r < x[0].r.size(); ++r) {
     element_values e;
     for (std::size_t o = 0; o < x.size(); ++o) {
       Value* v = x[o].r[r];
@@ -308,14 +366,14 @@ registers lowering<op::reduce>::emit(lowerer& k, int node) {
                                   : combiner([f](element_values const& a, element_values const& c) {
                                       return element_values{f.apply(a[0], c[0])};
                                     });
-  int along = axis;
   if (axis < 0) l = flattened(l), along = 0;
   reduction r(k, l, along, combine, custom);
+  r.idempotent = !in_pairs.empty();
   if (custom && !std::has_single_bit(static_cast<unsigned>(s.extent[along]))) r.extent = s.extent[along];
   auto [done, layout] = r.run(std::move(values));
   ++k.phase;
   registers out;
-  for (std::size_t o = x.size(); o-- > 0;) {
+  for (std::size_t o = done[0].size(); o-- > 0;) {
     out.r = place_result(k, node, axis, done, layout, o);
     if (!custom)
       for (Value*& v : out.r) v = k.convert_type(v, f.wide(), f.type);

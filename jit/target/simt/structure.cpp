@@ -1,6 +1,7 @@
 // The walk over the graph: kernel, parameters, control flow, vars, constants and checks.
 #include "lowerings.hpp"
 
+#include "jit/passes/advances.hpp"
 #include "jit/passes/pipeline.hpp"
 
 #include <kiln/layout/cute_text.hpp>
@@ -588,8 +589,13 @@ std::optional<graph> pipelined(graph_view const& g, specialisation const& s, kil
     if (is_of_tasks(n.code)) return {}; // the author's own pipeline
   }
   if (!products || !t.is_nvptx() || !t.has_cp_async || !std::has_single_bit(static_cast<unsigned>(g.attrs.num_warps))) return {};
+  cta_shape const cta{.warp_size = t.warp_size, .num_warps = g.attrs.num_warps, .matrix_unit = true};
   graph_facts const facts(g, {.facts = s, .grid = {}});
-  return pipeline_products(g, facts, {.warp_size = t.warp_size, .num_warps = g.attrs.num_warps, .matrix_unit = true}, t.shared_bytes);
+  if (std::optional<graph> const counted = count_advances(g, facts)) {
+    graph_view const v = *counted;
+    return pipeline_products(v, graph_facts(v, {.facts = s, .grid = {}}), cta, t.shared_bytes);
+  }
+  return pipeline_products(g, facts, cta, t.shared_bytes);
 }
 
 void empty(llvm::Module& m) {

@@ -7,6 +7,7 @@
 #include <kiln/layout/blocked.hpp>
 #include <kiln/layout/index_terms.hpp>
 #include <kiln/target/compile_error.hpp>
+#include <llvm/IR/PatternMatch.h>
 
 namespace kiln::jit::simt {
 
@@ -140,8 +141,9 @@ std::vector<Value*> lowerer::made_here(llvm::ArrayRef<Value*> x, dtype t) {
   return r;
 }
 
-// Two CTAs on each multiprocessor hide each other's reductions and waits. Where that takes no more registers than a kernel
-// needs, the assembler is told, since it would use all that there are: rows that are kept narrow, and products.
+// Several CTAs on each multiprocessor hide each other's reductions and waits. Where that takes no more registers than a kernel
+// needs, the assembler is told, since it would use all that there are: rows that are kept narrow should fill half of the
+// registers, so that half of all registers hold bytes that are on their way; of products two CTAs run together.
 void lowerer::bound_registers() {
   constexpr int others = 32, all = 65536;
   int products = 0;
@@ -154,7 +156,9 @@ void lowerer::bound_registers() {
     }
   if (products == 0 && narrow_words == 0) return;
   if (products == 0) function->addFnAttr(depth_first_attribute);
-  if ((products + narrow_words + others) * cta.threads() * 2 <= all) hw->run_together(*function, 2);
+  int const each = products != 0 ? products + narrow_words + others : narrow_words + std::max(narrow_words, others);
+  int const ctas = std::min({all / (each * cta.threads()), 2048 / cta.threads(), products != 0 ? 2 : 32});
+  if (ctas >= 2) hw->run_together(*function, ctas);
 }
 
 registers lowerer::compute(int node, linear_layout const& want) {
@@ -527,8 +531,26 @@ llvm::Type* lowerer::word_type(dtype t, int elements) const {
       context, static_cast<unsigned>(std::max(storage_bits_of(t), std::min(32, elements * storage_bits_of(t)))));
 }
 
+lowerer::half lowerer::half_of(Value* x) {
+  using namespace llvm::PatternMatch;
+  Value* w = nullptr;
+  if (!x->getType()->isIntegerTy(16) || !match(x, m_Trunc(m_Value(w))) || !w->getType()->isIntegerTy(32)) return {};
+  Value* whole = nullptr;
+  if (match(w, m_LShr(m_Value(whole), m_SpecificInt(16)))) return {whole, true};
+  return {w, false};
+}
+
 Value* lowerer::pack(llvm::ArrayRef<Value*> elements, dtype t, llvm::Type* word) {
   auto const width = static_cast<unsigned>(storage_bits_of(t));
+  if (elements.size() == 2 && width == 16 && word->isIntegerTy(32)) {
+    using namespace llvm::PatternMatch;
+    half const low = half_of(elements[0]), high = half_of(elements[1]);
+    if (low.word && low.word == high.word && !low.high && high.high) return low.word;
+    Value *x = nullptr, *y = nullptr;
+    if (match(elements[0], m_BitCast(m_FPTrunc(m_Value(x)))) && match(elements[1], m_BitCast(m_FPTrunc(m_Value(y)))) &&
+        x->getType()->isFloatTy() && y->getType()->isFloatTy())
+      if (Value* both = hw->narrow_pair(x, y, t)) return both;
+  }
   Value* r = nullptr;
   for (std::size_t i = 0; i < elements.size(); ++i) {
     Value* x = b.CreateZExt(to_memory(elements[i], t), word);

@@ -42,7 +42,7 @@ private:
 
   bool is_root(int i) const {
     op const o = g_[i].code;
-    if (o == op::param || o == op::assume) return true;
+    if (o == op::param || o == op::assume || o == op::prefetch) return true;
     if (o == op::load) return g_.attribute(i, 2) != 0; // volatile
     return has(o, trait::writes) || has(o, trait::effect) || has(o, trait::barrier);
   }

@@ -186,6 +186,7 @@ private:
     case op::reduce: return reduction(i);
     case op::load: return load(i);
     case op::store: return masked_write(i, 2);
+    case op::prefetch: return masked_write(i, 1);
     case op::atomic_rmw: return masked_write(i, 2);
     case op::atomic_cas: return masked_write(i, 3);
     case op::device_assert: case op::assume: {
