@@ -95,6 +95,18 @@ TEST(InterpreterChecker, AtomicOutsideItsAllocation) {
   expect_fault(g, {x, kiln_test::val(4)}, "R-BD10", line, {"atomic", "byte 16"});
 }
 
+TEST(InterpreterChecker, PrefetchOutsideItsAllocation) {
+  auto g = record([](context& k, ptr<const f32> x, ptr<f32> y, kiln::val<i32> n) {
+    auto i = k.arange<8>();
+    k.prefetch(x + i, {.mask = i < n});
+    store(y + i, load(x + i, {.mask = i < 4}));
+  });
+  int const line = __LINE__ - 3;
+  guarded<f32> x(4), y(8);
+  expect_clean(g, {x, y, kiln_test::val(4)});
+  expect_fault(g, {x, y, kiln_test::val(5)}, "R-BD10", line, {"prefetch", "parameter 0", "[4]", "byte 16"});
+}
+
 TEST(InterpreterChecker, AsyncLoadOutsideItsAllocation) {
   auto g = record([](context& k, ptr<const i32> x, ptr<i32> y, kiln::val<i32> n) {
     auto i = k.arange<8>();
