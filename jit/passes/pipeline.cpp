@@ -19,6 +19,7 @@ using detail::rewriter;
 
 struct operand_load {
   int load;
+  bool by_value = false;     ///< products have it after a cast, so that it is read from its slot into registers
   std::vector<int> cone; ///< nodes of the loop that its addresses are computed by, in order
 };
 
@@ -63,13 +64,14 @@ private:
     }
     if (sums == 0) return {};
     std::int64_t bytes = 0;
-    for (int i = begin + 1; i < l.end; ++i)
-      if (g[i].code == op::load && feeds_products(i, l)) {
-        operand_load o{i, {}};
-        if (!cone_of(i, l, o.cone)) continue;
-        bytes += (bytes_of(g[i].type, g.shape_of(i).elements()) + 127) / 128 * 128;
-        l.loads.push_back(std::move(o));
-      }
+    for (int i = begin + 1; i < l.end; ++i) {
+      if (g[i].code != op::load || !copies(i)) continue;
+      bool const direct = feeds_products(i, l);
+      operand_load o{i, !direct, {}};
+      if (!(direct || feeds_cast(i, l)) || !cone_of(i, l, o.cone)) continue;
+      bytes += (bytes_of(g[i].type, g.shape_of(i).elements()) + 127) / 128 * 128;
+      l.loads.push_back(std::move(o));
+    }
     if (l.loads.empty()) return {};
     // Four rounds hide what memory takes; more CTAs on a multiprocessor are worth more than more rounds. What follows the
     // loop may need room to bring the sums into the order of memory.
@@ -88,14 +90,24 @@ private:
   bool is_product_operand(int value, int user) const {
     return g[user].code == op::dot && matrix_product_of(g, user, cta) && g.operand(user, 2) != value;
   }
-  bool feeds_products(int load, loop const& l) const {
+  /// Whole rows of 4 bytes or more at a time.
+  bool copies(int load) const {
     shape const& s = g.shape_of(load);
     if (s.rank != 2 || g.attribute(load, 2) != 0 || users[static_cast<std::size_t>(load)].empty()) return false;
     for (int d = 0; d < 2; ++d)
       if (!std::has_single_bit(static_cast<unsigned>(s.extent[d]))) return false;
     int const elem = std::countr_zero(static_cast<unsigned>(bytes_of(g[load].type)));
     access_shape const a = shape_of_access(g, facts, load);
-    if (a.axis != 1 || a.vector(elem) + elem < 2) return false; // slots hold rows
+    return a.axis == 1 && a.vector(elem) + elem >= 2; // slots hold rows
+  }
+  /// Narrow elements that only a cast wants, for products.
+  bool feeds_cast(int load, loop const& l) const {
+    for (int u : users[static_cast<std::size_t>(load)])
+      if (!inside(u, l) || g[u].code != op::cast || !feeds_products(u, l)) return false;
+    return true;
+  }
+  /// Products inside the loop want the value, transposed or not, and nothing else does.
+  bool feeds_products(int load, loop const& l) const {
     for (int u : users[static_cast<std::size_t>(load)]) {
       if (!inside(u, l)) return false;
       if (g[u].code == op::trans) {
@@ -218,7 +230,8 @@ private:
       auto const o = std::find_if(l.loads.begin(), l.loads.end(), [&](operand_load const& x) { return x.load == i; });
       if (o != l.loads.end()) {
         int const buffer = buffers[static_cast<std::size_t>(o - l.loads.begin())];
-        w.replace(i, w.add(op::view_index, {g[i].type, node_kind::view, g.shape_of(i)}, {buffer, slot}, {}, i));
+        int const view = w.add(op::view_index, {g[i].type, node_kind::view, g.shape_of(i)}, {buffer, slot}, {}, i);
+        w.replace(i, o->by_value ? w.add(op::local_load, {g[i].type, node_kind::value, g.shape_of(i)}, {view, -1}, {0}, i) : view);
       } else if (g[i].code == op::trans && w.made(w.operand(i, 0)).kind == node_kind::view) {
         std::vector<std::int32_t> const operands{w.operand(i, 0)};
         auto const dims = g.attributes_of(i);
