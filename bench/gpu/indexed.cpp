@@ -39,6 +39,9 @@ template <int Columns, class Index> void gather(session& s, double reach) {
         });
 }
 
+/// How many warps a CTA has, and how many vectors of 16 bytes each of its threads moves.
+template <int Warps, int Vectors> struct cta_of {};
+
 /// `target_rows` 0: as many as the source has, each hit once; bytes are those of the source, and of the target read and
 /// written. Otherwise a small target that stays in L2, and source bytes alone.
 template <class T, int Columns> void scatter(session& s, i64 target_rows, double reach) {
@@ -46,8 +49,6 @@ template <class T, int Columns> void scatter(session& s, i64 target_rows, double
   if (!s.wants("scatter-add", shape)) return;
   constexpr i64 size = sizeof(T);
   i64 const n = table_bytes / size, rows = n / Columns, targets = target_rows ? target_rows : rows;
-  constexpr int warps = 8, elements = warps * 32 * (16 / static_cast<int>(size)) * 2;
-  constexpr int piece = std::min(Columns, elements), per_cta = elements / piece;
   auto order = shuffled(std::countr_zero(static_cast<u64>(rows)));
   for (i64& i : order) i %= targets;
   auto source = random_buffer<T>(s, n, 1);
@@ -55,13 +56,21 @@ template <class T, int Columns> void scatter(session& s, i64 target_rows, double
   buffer<T> target(s.on, targets * Columns);
   target.fill(T{});
   double const bytes = static_cast<double>(table_bytes) * (target_rows ? 1 : 3);
-  grid const ctas(Columns / piece * (rows / per_cta));
-  std::function<void()> const cold = [&] { scatter_add_rows<T, i64, Columns, per_cta, piece, warps, true>.launch(s.on, ctas, source, index, target); },
-                              warm = [&] { scatter_add_rows<T, i64, Columns, per_cta, piece, warps, false>.launch(s.on, ctas, source, index, target); };
-  std::function<void()> last;
-  auto const first = [&](std::function<void()> const& run) { return [&last, run] { (last = run)(); }; };
-  std::vector<candidate> all{{"plain", first(warm)}};
-  if (target_rows == 0) all.push_back({"prefetch", first(cold)});
+  std::function<void()> last; // what is checked
+  auto const way = [&]<int Warps, int Vectors, bool Cold>(cta_of<Warps, Vectors>, std::bool_constant<Cold>) -> std::function<void()> {
+    constexpr int elements = Warps * 32 * (16 / static_cast<int>(size)) * Vectors, piece = std::min(Columns, elements), per_cta = elements / piece;
+    std::function<void()> const run = [&, ctas = grid(Columns / piece * (rows / per_cta))] {
+      scatter_add_rows<T, i64, Columns, per_cta, piece, Warps, Cold>.launch(s.on, ctas, source, index, target);
+    };
+    return [&last, run] { (last = run)(); };
+  };
+  std::vector<candidate> all{{"plain", way(cta_of<8, 2>{}, std::false_type{})}};
+  if (target_rows == 0) all.push_back({"prefetch", way(cta_of<8, 2>{}, std::true_type{})});
+  if constexpr (Columns * size == 128) { // short rows care
+    all.push_back({"4 warps", way(cta_of<4, 2>{}, std::true_type{})}), all.push_back({"16 warps", way(cta_of<16, 2>{}, std::true_type{})});
+    all.push_back({"1 vector", way(cta_of<8, 1>{}, std::true_type{})}), all.push_back({"4 vectors", way(cta_of<8, 4>{}, std::true_type{})});
+    all.push_back({"4 warps of 4", way(cta_of<4, 4>{}, std::true_type{})});
+  }
   s.best_of({"scatter-add", shape, 0, bytes, "TB/s", reach}, all, [&] {
     target.fill(T{});
     last();
