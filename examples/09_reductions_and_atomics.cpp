@@ -7,7 +7,7 @@ using namespace kiln;
 // How many numbers fall into each of 64 equal parts of [-1, 1]. Several elements of a tile may hit one counter, and so may
 // several CTAs: atomic_add makes each addition whole. Integer sums do not depend on their order.
 template <int Block>
-inline constexpr auto histogram = kernel<"histogram", Block>([](context& k, ptr<const f32> x, ptr<i32> counts, val<i64> n) {
+inline constexpr auto counts_of_bins = kernel<"histogram", Block>([](context& k, ptr<const f32> x, ptr<i32> counts, val<i64> n) {
   auto i = k.program_id<i64>(0) * Block + k.arange<Block>();
   auto in = i < n;
   auto part = cast<i32>((load(x + i, {.mask = in}) + 1.f) * 32.f);
@@ -46,7 +46,7 @@ int main(int argc, char** argv) {
     i64 runs = 0;
     counts.fill(0);
     double seconds = p.time([&] {
-      histogram<1024>.launch(dev, grid(ceil_div(n, 1024)), x, counts, n);
+      counts_of_bins<1024>.launch(dev, grid(ceil_div(n, 1024)), x, counts, n);
       dev.synchronize();
       ++runs;
     });
