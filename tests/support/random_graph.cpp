@@ -10,11 +10,17 @@
 
 namespace kiln_test {
 
-bool of_tasks(op o) { return o >= op::alloc_barriers && o <= op::replica_id; }
+bool not_random(op o) {
+  switch (o) {
+  case op::unset: case op::require_layout: case op::release_layout: case op::assert_layout: case op::dump_layout:
+  case op::tensor_alloc: case op::tensor_dealloc: return true;
+  default: return o >= op::alloc_barriers && o <= op::replica_id;
+  }
+}
 
 bool accepts(op o, dtype t) {
   bool const computes = is_float(t) && !is_f8(t), word = bits_of(t) == 32 || bits_of(t) == 64;
-  if (of_tasks(o)) return false;
+  if (not_random(o)) return false;
   if (o == op::unset || o >= op::require_layout) return false; // tests/differential/storage_graphs.hpp
   switch (o) {
   case op::for_begin: case op::for_end: case op::iota: case op::program_id: case op::num_programs:

@@ -67,8 +67,10 @@ struct generator_options {
 
 /// A graph of about `options.steps` operations chosen by the seed.
 generated random_graph(std::uint64_t seed, generator_options const& options = {});
-/// Barriers and tasks: programs of several agents are not random, see tests/unit/mutation.cpp.
-bool of_tasks(kiln::op o);
+/// What no random graph holds: barriers and tasks, which need programs that fit together (tests/property/mutation.cpp); layouts asked for,
+/// tensor memory by hand and cells without a first value, which have kernels of their own (tests/differential/storage_graphs.hpp and
+/// tests/unit/buffer_layouts.cpp, tests/unit/buffers.cpp).
+bool not_random(kiln::op o);
 
 /// Whether an operation takes operands (or, without operands, gives a result) of a type; see the table in the source.
 bool accepts(kiln::op o, kiln::dtype t);

@@ -37,7 +37,7 @@ int generator::variants(op o) {
 }
 
 bool generator::emit(op o, dtype t, int variant) {
-  if (!may(o, t) || of_tasks(o)) return false;
+  if (!may(o, t) || not_random(o)) return false;
   if (o <= op::result) return structure(o, t, variant);
   if (o == op::constant) {
     value v = random_constant(t, variant % 2 ? any_shape() : tile_shape(), anything);
@@ -213,14 +213,15 @@ bool generator::custom_combine(dtype t, int variant) {
   if (variant < 3 || !is_int(t)) { // associative: sum, max, product
     op const o = variant % 3 == 0 ? op::add : variant % 3 == 1 ? op::max : op::mul;
     if (!may(o, t)) return false;
+    // A sum of f16 or bf16 that is rounded at every step must stay exact in any grouping.
+    bool const exact = !is_float(t) || mantissa_bits_of(t) >= 12 || o == op::max || shape_at(s).extent[axis] <= (t == dtype::f16 ? 256 : 32);
+    if (!exact) return false;
     value v = want(t, s, is_float(t) ? small_numbers : anything);
     if (o == op::mul) v = clamped(v);
     auto const [begin, x] = open(1);
     int const y = o == op::max ? node(o, t, 0, {x[0], x[1]}, {0}) : node(o, t, 0, {x[0], x[1]});
     push(op::combine_end, {}, node_kind::none, 0, {y}, {begin});
-    // A sum of f16 or bf16 that is rounded at every step must stay exact in any grouping.
-    bool const exact = !is_float(t) || mantissa_bits_of(t) >= 12 || o == op::max || shape_at(s).extent[axis] <= (t == dtype::f16 ? 256 : 32);
-    bool const scans = chance(40) && exact && may(op::scan, t);
+    bool const scans = chance(40) && may(op::scan, t);
     int const n = scans ? node(op::scan, t, s, {v.node}, {sum, axis, chance(50), begin})
                         : node(op::reduce, t, result, {v.node}, {sum, axis, keeps, 0, begin});
     value r = computed(n, t, scans ? s : result);
