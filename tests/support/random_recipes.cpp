@@ -475,7 +475,7 @@ bool generator::across(op o, dtype t, int variant) {
     // Mostly inside the bins; the rest is not counted.
     value x = want(t, s);
     int const bins = variant % 2 ? extent() : between(1, 300);
-    if (may(op::rem, t) && bins + 3 < (1 << (bits_of(t) - 1)) && chance(70)) x.node = node(op::rem, t, s, {x.node, constant(t, s, bins + 3)});
+    if (may(op::rem, t) && bins + 3 < (std::int64_t{1} << std::min(bits_of(t) - 1, 30)) && chance(70)) x.node = node(op::rem, t, s, {x.node, constant(t, s, bins + 3)});
     std::int32_t const to = r_.intern(shape{1, {bins}});
     int const n = variant >= 2 ? node(o, dtype::i32, to, {x.node, want(dtype::b1, s).node}) : node(o, dtype::i32, to, {x.node});
     keep(computed(n, dtype::i32, to));
