@@ -211,11 +211,10 @@ bool generator::custom_combine(dtype t, int variant) {
   };
   auto const sum = static_cast<std::int64_t>(reduce_op::custom);
   if (variant < 3 || !is_int(t)) { // associative: sum, max, product
-    op const o = variant % 3 == 0 ? op::add : variant % 3 == 1 ? op::max : op::mul;
-    if (!may(o, t)) return false;
     // A sum of f16 or bf16 that is rounded at every step must stay exact in any grouping.
-    bool const exact = !is_float(t) || mantissa_bits_of(t) >= 12 || o == op::max || shape_at(s).extent[axis] <= (t == dtype::f16 ? 256 : 32);
-    if (!exact) return false;
+    bool const exact = !is_float(t) || mantissa_bits_of(t) >= 12 || shape_at(s).extent[axis] <= (t == dtype::f16 ? 256 : 32);
+    op const o = variant % 3 == 1 || !exact ? op::max : variant % 3 == 0 ? op::add : op::mul;
+    if (!may(o, t)) return false;
     value v = want(t, s, is_float(t) ? small_numbers : anything);
     if (o == op::mul) v = clamped(v);
     auto const [begin, x] = open(1);
