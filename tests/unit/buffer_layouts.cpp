@@ -1,7 +1,6 @@
 // Layouts of local buffers: the places that they give elements, byte by byte, and that every access finds its elements again whatever
 // the layout; pools with layouts; tensor memory by hand.
-#include "host_kernel.hpp"
-#include "interpret.hpp"
+#include "run_everywhere.hpp"
 
 #include <kiln/dsl/layout_tools.hpp>
 #include <kiln/dsl/tensor_pool.hpp>
@@ -12,23 +11,6 @@ using namespace kiln;
 using namespace kiln_test;
 namespace ip = kiln::interpreter;
 
-std::uint64_t word(void const* p) { return reinterpret_cast<std::uintptr_t>(p); }
-
-template <class T>
-std::vector<T> run_everywhere(graph_view g, std::vector<T> const& in, std::size_t out_size) {
-  EXPECT_TRUE(validate(g).ok()) << validate(g).text;
-  std::vector<T> host(out_size + 64);
-  host_kernel const f(g);
-  f.run({word(in.data()), word(host.data())}, {1});
-  host.resize(out_size);
-  for (auto policy : all_policies) {
-    guarded<T> x(in), y(out_size);
-    ip::report const r = ip::run(g, {1}, std::initializer_list<ip::host_argument>{x, y}, {.policy = policy});
-    EXPECT_TRUE(r.clean()) << (r.clean() ? "" : r.diagnostics[0].text);
-    EXPECT_EQ(std::vector<T>(y.data(), y.data() + out_size), host);
-  }
-  return host;
-}
 std::vector<i32> numbers(std::size_t n) {
   std::vector<i32> v(n);
   for (std::size_t i = 0; i < n; ++i) v[i] = static_cast<i32>(i) + 1;

@@ -1,8 +1,7 @@
 // Global memory, atomics and local memory: values, for every type; under every completion policy where copies are asynchronous.
-#include "interpret.hpp"
+#include "element_types.hpp"
 
 #include <cmath>
-#include <random>
 
 namespace {
 
@@ -10,27 +9,6 @@ using namespace kiln;
 using namespace kiln_test;
 namespace ip = kiln::interpreter;
 
-template <class... T>
-struct types {};
-using all_types = types<bool, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64, f8e4m3, f8e5m2>;
-
-template <class... T, class F>
-void for_each(types<T...>, F f) {
-  ([&] {
-    SCOPED_TRACE(name_of(dtype_of<T>));
-    f.template operator()<T>();
-  }(), ...);
-}
-template <class T>
-guarded<T> patterns(std::size_t n, unsigned seed) {
-  std::mt19937_64 random(seed);
-  guarded<T> x(n);
-  for (std::size_t i = 0; i < n; ++i) {
-    scalar const s = scalar_from_bits(dtype_of<T>, random());
-    std::memcpy(&x[i], &s.bits, sizeof(T));
-  }
-  return x;
-}
 template <class T>
 u64 bits(T x) {
   return scalar_of(x).bits;

@@ -1,5 +1,5 @@
 // Operations on whole tiles: shapes, reductions, scans, gathers, matrix products, for every type that they take.
-#include "interpret.hpp"
+#include "element_types.hpp"
 
 #include <bit>
 #include <cmath>
@@ -12,31 +12,6 @@ using namespace kiln;
 using namespace kiln_test;
 namespace ip = kiln::interpreter;
 
-template <class... T>
-struct types {};
-using integers = types<i8, i16, i32, i64, u8, u16, u32, u64>;
-using numbers = types<i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64>;
-using all_types = types<bool, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64, f8e4m3, f8e5m2>;
-
-template <class... T, class F>
-void for_each(types<T...>, F f) {
-  ([&] {
-    SCOPED_TRACE(name_of(dtype_of<T>));
-    f.template operator()<T>();
-  }(), ...);
-}
-
-/// Any bit pattern.
-template <class T>
-guarded<T> patterns(std::size_t n, unsigned seed) {
-  std::mt19937_64 random(seed);
-  guarded<T> x(n);
-  for (std::size_t i = 0; i < n; ++i) {
-    scalar const s = scalar_from_bits(dtype_of<T>, random());
-    std::memcpy(&x[i], &s.bits, sizeof(T));
-  }
-  return x;
-}
 /// Small whole numbers: sums and products of a few are exact in every type.
 template <class T>
 guarded<T> small(std::size_t n, unsigned seed, int low, int high) {

@@ -1,5 +1,5 @@
 // Histograms, sorting, topk and random numbers: their values in the interpreter, and the same kernels compiled for the host.
-#include "interpret.hpp"
+#include "element_types.hpp"
 
 #include <kiln/kiln.hpp>
 
@@ -14,21 +14,9 @@ namespace {
 using namespace kiln;
 using namespace kiln_test;
 
-template <class... T>
-struct types {};
-using numbers = types<i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64>;
-using integers = types<i8, i16, i32, i64, u8, u16, u32, u64>;
-
-template <class... T, class F>
-void for_each(types<T...>, F f) {
-  ([&] {
-    SCOPED_TRACE(name_of(dtype_of<T>));
-    f.template operator()<T>();
-  }(), ...);
-}
 /// Any bit pattern: NaN of all kinds, infinities, both zeros.
 template <class T>
-guarded<T> patterns(std::size_t n, unsigned seed) {
+guarded<T> equal_and_any(std::size_t n, unsigned seed) {
   std::mt19937_64 random(seed);
   guarded<T> x(n);
   for (std::size_t i = 0; i < n; ++i) {
@@ -124,7 +112,7 @@ TEST(Sort, EveryTypeBothWaysAlongAnyAxis) {
       store(y + i, sort(v));
       store(y + 138 + i, sort<0>(v, {.descending = true}));
     });
-    guarded<T> x = patterns<T>(138, 5), y(276);
+    guarded<T> x = equal_and_any<T>(138, 5), y(276);
     run_clean(g, {1}, {x, y});
     for (std::size_t r = 0; r < 6; ++r) {
       std::vector<T> row(&x[r * 23], &x[r * 23] + 23);
@@ -154,7 +142,7 @@ TEST(TopK, FirstOfEqualsAndNanLast) {
       auto all = topk<40>(v); // a stable sort with indices
       store(at + 30 + (k.iota<0, 3, 40>() * 40 + k.iota<1, 3, 40>()), all.second);
     });
-    guarded<T> x = patterns<T>(120, 6), y(30);
+    guarded<T> x = equal_and_any<T>(120, 6), y(30);
     guarded<i32> at(150);
     run_clean(g, {1}, {x, y, at});
     for (std::size_t r = 0; r < 3; ++r)
@@ -183,7 +171,7 @@ TEST(TopK, OfOneIsArgmax) {
     store(at + 32 + i, argmin<1>(v));
     store(at + 48 + i, reshape<16>(topk<1>(v, {.largest = false}).second));
   });
-  guarded<f32> x = patterns<f32>(128, 11);
+  guarded<f32> x = equal_and_any<f32>(128, 11);
   for (std::size_t c = 0; c < 8; ++c) x[c] = std::numeric_limits<f32>::quiet_NaN(); // a row of NaN alone
   guarded<i32> at(64);
   run_clean(g, {1}, {x, at});

@@ -1,6 +1,5 @@
 // Pools, buffers declared over existing bytes, and reinterpreted views: places in the graph, values on interpreter and host.
-#include "host_kernel.hpp"
-#include "interpret.hpp"
+#include "run_everywhere.hpp"
 
 namespace {
 
@@ -8,23 +7,6 @@ using namespace kiln;
 using namespace kiln_test;
 namespace ip = kiln::interpreter;
 
-std::uint64_t word(void const* p) { return reinterpret_cast<std::uintptr_t>(p); }
-
-template <class T>
-std::vector<T> run_everywhere(graph_view g, std::vector<T> const& in, std::size_t out_size) {
-  EXPECT_TRUE(validate(g).ok()) << validate(g).text;
-  std::vector<T> host(out_size + 64);
-  host_kernel const f(g);
-  f.run({word(in.data()), word(host.data())}, {1});
-  host.resize(out_size);
-  for (auto policy : all_policies) {
-    guarded<T> x(in), y(out_size);
-    ip::report const r = ip::run(g, {1}, std::initializer_list<ip::host_argument>{x, y}, {.policy = policy});
-    EXPECT_TRUE(r.clean()) << (r.clean() ? "" : r.diagnostics[0].text);
-    EXPECT_EQ(std::vector<T>(y.data(), y.data() + out_size), host);
-  }
-  return host;
-}
 std::vector<f32> numbers(std::size_t n) {
   std::vector<f32> v(n);
   for (std::size_t i = 0; i < n; ++i) v[i] = static_cast<f32>(static_cast<int>(i * 37 % 101) - 50);
