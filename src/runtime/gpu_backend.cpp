@@ -41,9 +41,9 @@ gpu_backend::gpu_backend(gpu_driver const& driver, device_record record, int dev
   int supported = 0;
   int attribute = driver.kind == device_kind::cuda ? gpu::cuda_pools_supported : gpu::hip_pools_supported;
   if (driver.device_attribute(&supported, attribute, device) == 0) pools_supported_ = supported != 0;
+  int const asks = driver.kind == device_kind::cuda ? gpu::cuda_pageable_access : gpu::hip_pageable_access;
   int pageable = 0;
-  if (driver.kind == device_kind::cuda && driver.device_attribute(&pageable, gpu::cuda_pageable_access, device) == 0)
-    reads_host_memory_ = pageable != 0;
+  if (driver.device_attribute(&pageable, asks, device) == 0) reads_host_memory_ = pageable != 0;
 }
 
 void* gpu_backend::context() {

@@ -24,19 +24,23 @@ gpu_backend::pointer_place gpu_backend::place_of(void const* pointer) {
   if (!place.known) return place;
   place.on_device = type != gpu::memory_type_host;
   place.device = device;
-  place.accessible = !place.on_device || device == device_ || access != 0;
+  place.accessible = !place.on_device || device == device_;
+  if (place.accessible) return place;
+  // HIP's answer to the question for access flags is none of these; it tells which devices could be given access to each other.
+  int peer = 0;
+  if (cuda) place.accessible = access != 0;
+  else place.accessible = type == gpu::hip_memory_type_managed || (driver_.can_access_peer(&peer, device_, device) == 0 && peer != 0);
   return place;
 }
 
 std::string gpu_backend::examine(std::uintptr_t address) {
-  if (driver_.kind != device_kind::cuda) return ""; // HIP does not tell what it can reach
   auto place = place_of(reinterpret_cast<void const*>(address));
   if (!place.answered) return ""; // an old driver that does not know an attribute
   if (!place.known && !reads_host_memory_)
     return "the address is not memory of this device (host memory, or freed); pass a buffer of " +
            kiln::device(*this).id();
   if (place.known && !place.accessible)
-    return "the memory is on cuda:" + std::to_string(place.device) + ", the launch on " + kiln::device(*this).id() +
+    return "the memory is on " + std::string(driver_.kind == device_kind::cuda ? "cuda:" : "hip:") + std::to_string(place.device) + ", the launch on " + kiln::device(*this).id() +
            ", which has no access to it; copy it there";
   good_pointers_[slot_of(address)].store(address, std::memory_order_relaxed);
   return "";

@@ -50,7 +50,7 @@ inline constexpr int function_max_threads = 0, function_static_shared = 1, funct
                      function_registers = 4, function_max_dynamic_shared = 8, function_non_portable_cluster = 14;
 inline constexpr int pointer_memory_type = 2, pointer_device_ordinal = 9, pointer_range_start = 11,
                      pointer_range_bytes = 12, pointer_access_flags = 16;
-inline constexpr int memory_type_host = 1, memory_type_device = 2;
+inline constexpr int memory_type_host = 1, memory_type_device = 2, hip_memory_type_managed = 3;
 inline constexpr int stream_non_blocking = 1;
 inline constexpr int capture_relaxed = 2;
 inline constexpr int launch_cluster_dimension = 4;
@@ -59,7 +59,8 @@ inline constexpr int host_portable = 1; // pinned for every context
 inline constexpr int cuda_multiprocessors = 16, cuda_l2_bytes = 38, cuda_major = 75, cuda_minor = 76,
                      cuda_pools_supported = 115, cuda_max_threads_per_multiprocessor = 39,
                      cuda_max_shared_per_cta = 97, cuda_pageable_access = 88;
-inline constexpr int hip_multiprocessors = 63, hip_l2_bytes = 19, hip_pools_supported = 88;
+inline constexpr int hip_multiprocessors = 63, hip_l2_bytes = 19, hip_pools_supported = 88,
+                     hip_pageable_access = 65;
 inline constexpr int link_input_ptx = 1;
 inline constexpr int jit_info_log = 3, jit_info_log_bytes = 4, jit_error_log = 5, jit_error_log_bytes = 6,
                      jit_target_from_context = 8, jit_log_verbose = 12, jit_line_info = 13;

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "fake_cuda.hpp"
+#include "fake_hip.hpp"
 #include "src/runtime/gpu_backend.hpp"
 
 using namespace kiln;
@@ -460,4 +461,54 @@ TEST_F(fake_gpu, workspaces_are_not_made_inside_a_capture) {
   with_workspace<1>.launch(s, grid(4), x);
   EXPECT_NE(fake_cuda::end_capture(native), nullptr);
   EXPECT_EQ(driver_errors(), 0);
+}
+
+// The same launches on HIP, whose runtime knows less about pointers.
+class fake_hip_gpu : public testing::Test {
+protected:
+  device gpu = device::parse("hip:0"), second = device::parse("hip:1");
+  void TearDown() override {
+    fake_hip::set_peers(false);
+    EXPECT_EQ(fake_hip::current_device(), 0) << "the caller's device must be left as it was";
+    EXPECT_EQ(fake_hip::errors(), 0);
+  }
+};
+
+TEST_F(fake_hip_gpu, launches_pack_their_arguments) {
+  buffer<f32> x(gpu, std::vector<f32>(1000, 1.f)), y(gpu, 1000), far(second, 1000);
+  add.launch(gpu, grid(8), x, y, 1000);
+  auto const& first = fake_hip::launches().back();
+  EXPECT_EQ(first.function, "kiln_add");
+  EXPECT_EQ(first.grid[0], 8u);
+  EXPECT_EQ(first.threads, 256u); // 4 warps of 64
+  EXPECT_EQ(first.arguments, (std::vector<std::uint64_t>{reinterpret_cast<std::uintptr_t>(x.data()), reinterpret_cast<std::uintptr_t>(y.data()), 1000}));
+  add.launch(second, grid(8), far, far, 1000);
+  EXPECT_EQ(fake_hip::launches().back().device, 1);
+  EXPECT_EQ(x.to_vector(), std::vector<f32>(1000, 1.f));
+}
+
+TEST_F(fake_hip_gpu, wrong_memory_is_refused_with_kernel_and_argument) {
+  buffer<f32> x(gpu, 1000), far(second, 1000), reachable(second, 1000), host(device::host(), 1000);
+  std::size_t const launched = fake_hip::launches().size();
+  EXPECT_EQ(message_of([&] { add.launch(gpu, grid(8), x, far, 1000); }),
+            "kernel 'add', argument 1 (ptr<f32>): the memory is on hip:1, the launch on hip:0, which has no access to it; copy it there");
+  EXPECT_EQ(message_of([&] { add.launch(gpu, grid(8), host, x, 1000); }),
+            "kernel 'add', argument 0 (ptr<const f32>): the address is not memory of this device (host memory, or freed); pass a buffer of hip:0");
+  EXPECT_EQ(message_of([&] { add.launch(gpu, grid(8), static_cast<f32 const*>(nullptr), x, 1000); }),
+            "kernel 'add', argument 0 (ptr<const f32>): null pointer");
+  EXPECT_EQ(fake_hip::launches().size(), launched) << "the driver saw none of it";
+  pinned<f32> p(gpu, 1000);
+  auto* everywhere = static_cast<f32*>(fake_hip::managed_memory(4000));
+  add.launch(gpu, grid(8), p.data(), x, 1000);
+  add.launch(second, grid(8), device_ptr<f32 const>(everywhere), far, 1000);
+  add.launch(gpu, grid(8), device_ptr<f32 const>(everywhere), x.data() + 100, 900);
+  fake_hip::set_peers(true); // then only the program knows
+  add.launch(gpu, grid(8), x, reachable, 1000);
+  EXPECT_EQ(fake_hip::launches().size(), launched + 4);
+  int const asked = fake_hip::calls("hipDrvPointerGetAttributes");
+  for (int i = 0; i < 10; ++i) add.launch(gpu, grid(8), x, reachable, 1000);
+  EXPECT_EQ(fake_hip::calls("hipDrvPointerGetAttributes"), asked) << "what was looked at is not asked again";
+  void* address = x.data();
+  x = {};
+  EXPECT_NE(message_of([&] { add.launch(gpu, grid(8), static_cast<f32 const*>(address), p.data(), 1000); }).find("or freed"), std::string::npos);
 }

@@ -43,9 +43,11 @@ static_assert(gpu::not_ready == hipErrorNotReady && gpu::out_of_memory == hipErr
 static_assert(gpu::capture_implicit == hipErrorStreamCaptureImplicit);
 static_assert(gpu::hip_multiprocessors == hipDeviceAttributeMultiprocessorCount);
 static_assert(gpu::hip_l2_bytes == hipDeviceAttributeL2CacheSize);
+static_assert(gpu::hip_pageable_access == hipDeviceAttributePageableMemoryAccess);
 static_assert(gpu::hip_pools_supported == hipDeviceAttributeMemoryPoolsSupported);
 #if HIP_VERSION_MAJOR >= 6
 static_assert(gpu::memory_type_host == hipMemoryTypeHost && gpu::memory_type_device == hipMemoryTypeDevice);
+static_assert(gpu::hip_memory_type_managed == hipMemoryTypeManaged);
 #endif
 
 namespace {
@@ -72,6 +74,7 @@ KILN_SAME(device_memory, hipDeviceTotalMem);
 KILN_SAME(device_attribute, hipDeviceGetAttribute);
 KILN_SAME(current_device, hipGetDevice);
 KILN_SAME(set_device, hipSetDevice);
+KILN_SAME(can_access_peer, hipDeviceCanAccessPeer);
 KILN_SAME(memory_info, hipMemGetInfo);
 KILN_SAME(pool_create, hipMemPoolCreate);
 KILN_SAME(pool_set_attribute, hipMemPoolSetAttribute);
