@@ -110,7 +110,7 @@ private:
   int allocate(dtype t, std::int32_t s, int slots, bool shares = false);
   kiln::slot_layout random_layout(kiln::shape const& s);
   int shared_storage();
-  static constexpr int storage_bytes = 65536;
+  static constexpr int storage_bytes = 32768; ///< with what lies beside it, small enough for every target
   int storage_ = -1; ///< node of an allocation in which others lie; -1: none yet
   int slot(int buffers, dtype t, std::int32_t s, int index);
   int filled_view(dtype t, std::int32_t s, int content);

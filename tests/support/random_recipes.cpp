@@ -679,7 +679,7 @@ int generator::allocate(dtype t, std::int32_t s, int slots, bool shares) {
   if (shares) {
     info.role = buffer_role::peer;
     info.alignment = 0;
-    info.place.offset = 128 * below(64);
+    info.place.offset = 128 * below(32);
     int const pitch = static_cast<int>((bytes_of(t, part(s)) + 127) / 128 + below(3)) * 128;
     if (chance(50)) { // the slots of one group, in mixed radix
       info.place.levels = 1;
