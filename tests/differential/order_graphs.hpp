@@ -10,6 +10,9 @@
 
 namespace kiln_test {
 
+/// What a row is made of the memory that it comes from.
+enum class row_content { itself, first_element, few_and_nan, in_order };
+
 struct order_form {
   kiln::op what{};
   kiln::dtype type{};
@@ -19,10 +22,12 @@ struct order_form {
   int warps = 4;
   contents holds = contents::values;
   bool other_way = false; ///< descending, the least, the smallest
+  row_content row = row_content::itself; ///< of a tile with one axis
   std::string text() const {
     return std::string(kiln::name_of(what)) + " " + kiln::name_of(type) + " " + std::to_string(rows) + "x" + std::to_string(columns) + " axis " +
            std::to_string(axis) + " " + std::to_string(count) + " " + std::to_string(warps) + " warps, contents " +
-           std::to_string(static_cast<int>(holds)) + (other_way ? ", the other way" : "");
+           std::to_string(static_cast<int>(holds)) + (other_way ? ", the other way" : "") + ", row " +
+           std::to_string(static_cast<int>(row));
   }
 };
 
@@ -57,7 +62,21 @@ inline generated order_graph(order_form const& f, std::uint64_t seed) {
     line("%" + n + " = ptr_add %" + n + "6, " + index + " : ptr<" + type + ">" + e);
   };
   address("px", t, from, f.columns, one_axis);
-  line("%x = load %px, _, _ : " + t + from);
+  switch (f.row) {
+  case row_content::itself: line("%x = load %px, _, _ : " + t + from); break;
+  case row_content::first_element: line("%x = load %px6, _, _ : " + t + from); break;
+  case row_content::in_order:
+    line("%x0 = load %px, _, _ : " + t + from);
+    line("%x = sort %x0 {axis=0, descending=" + std::string(f.other_way ? "true" : "false") + "} : " + t + from);
+    break;
+  case row_content::few_and_nan:
+    line("%x0 = load %px, _, _ : " + t + from);
+    line("%nan = constant {bits=nan} : " + t + from);
+    line("%five = constant {bits=5} : i32" + from);
+    line("%front = lt %px4, %five : b1" + from);
+    line("%x = where %front, %x0, %nan : " + t + from);
+    break;
+  }
   std::string const way = f.other_way ? "true" : "false";
   std::string const axis = "axis=" + std::to_string(one_axis ? 0 : f.axis);
   switch (f.what) {
@@ -116,6 +135,9 @@ inline std::vector<order_form> order_forms() {
       add({op::topk, t, 1, 4096, 0, 8, 4, c});
       add({op::topk, t, 1, 4000, 0, 32, 2, c});
       add({op::topk, t, 1, 8192, 0, 1, 8, c});
+      if (c == any && bits_of(t) >= 16 && t != dtype::u64) // more that are as good as the bound than there is room for
+        for (row_content row : {row_content::first_element, row_content::in_order, row_content::few_and_nan})
+          if (is_float(t) || row != row_content::few_and_nan) add({op::topk, t, 1, 4096, 0, 8, 4, c, false, row});
       add({op::arg_reduce, t, 1, 4096, 0, 0, 4, c});
       add({op::arg_reduce, t, 40, 100, 1, 0, 4, c});
       add({op::arg_reduce, t, 100, 12, 0, 0, 8, c});

@@ -3,7 +3,9 @@
 // Each thread takes the best of what it has, groups of threads the best of theirs; the k-th best of those is a bound: k elements
 // at least are not worse, and seldom many more. Those, found by the few threads that have any, go into a list in shared memory,
 // and one warp counts for each how many of the list come before it: that is its place. Where there are more than the list holds
-// (many equal ones, say), the row is searched k times instead, each time for the best one behind the last.
+// (many equal ones, or a row in order), or hardly a number, elements are compared with their indices, and the bound is the best that any
+// warp has in k lanes: k elements at least, of k lanes in that warp and fewer in each other one. A row that has too many even then is searched k
+// times, each time for the best one behind the last.
 #include "sorter.hpp"
 
 #include "extremum.hpp"
@@ -12,6 +14,7 @@
 #include "jit/emit/loop.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <kiln/layout/ownership.hpp>
 
 namespace kiln::jit::simt {
@@ -45,10 +48,11 @@ public:
     Value* const own = best.number(best.of_candidates(of_group));
 
     std::int64_t const packed_bytes = form.bits / 8, key_bytes = key_type->getIntegerBitWidth() / 8;
-    std::int64_t const keys = list_room * packed_bytes, counter = keys + groups * key_bytes, places = counter + 16;
+    std::int64_t const keys = list_room * packed_bytes, counter = keys + std::max(groups * key_bytes, k.cta.num_warps * packed_bytes),
+                       places = counter + 16;
     std::int64_t const base = k.scratch(places + count * packed_bytes, "topk");
     Value* const bound = bound_of(b.CreateZExt(form.key(k, best.narrowed(own)), key_type), base + keys, base + counter);
-    // The bound as a number: comparing numbers is cheaper than making keys. A NaN lets nothing pass; see `crowded`.
+    // The bound as a number: comparing numbers is cheaper than making keys. A NaN lets nothing pass; see `useless`.
     emit::emitter e = k.emitter();
     Value* const worst = best.widened(emit::number_of_key(
         e, b.CreateTrunc(bound, b.getIntNTy(static_cast<unsigned>(bits_of(form.type)))), form.type, form.descending, k.carrier(form.type)));
@@ -60,22 +64,34 @@ public:
     std::vector<byte_range> const list{range(0, keys), range(counter, 4)};
     k.touch(local_event::kind::write, list);
     k.when(passes(own), [&] {
+      Value* open = k.i32(0);
       for (std::size_t g = 0; g < of_group.size(); ++g)
-        k.when(passes(best.number(of_group[g])), [&] {
-          std::vector<Value*> const again = k.made_here(llvm::ArrayRef(x).slice(g * group_size, group_size), form.type);
-          for (std::size_t i = 0; i < group_size; ++i) {
-            auto const r = static_cast<int>(g * group_size + i);
-            Value* good = k.all_of(passes(best.widened(again[i])), k.inside(l, s, r));
-            k.when(good, [&] { append(form.pack(k, form.key(k, again[i]), k.coordinate(l, axis, r)), base, base + counter); });
-          }
-        });
+        open = b.CreateOr(open, b.CreateSelect(passes(best.number(of_group[g])), k.i32(std::int64_t{1} << g), k.i32(0)));
+      list_groups(open, base, base + counter, [&](Value* v, Value*) { return passes(best.widened(v)); });
     });
 
     k.touch(local_event::kind::read, list);
-    Value* const listed = b.CreateAlignedLoad(b.getInt32Ty(), k.arena(base + counter), llvm::Align(4));
+    auto count_of_list = [&] { return b.CreateAlignedLoad(b.getInt32Ty(), k.arena(base + counter), llvm::Align(4)); };
+    Value* const first_listed = count_of_list();
+    // Too many, or, where the bound is a NaN, too few: one comparison of numbers that wrap.
+    Value* const useless = b.CreateICmpUGT(b.CreateSub(first_listed, k.i32(count)), k.i32(list_room - count));
+    llvm::BasicBlock *again = k.block("again"), *counted = k.block("counted"), *before = b.GetInsertBlock();
+    b.CreateCondBr(useless, again, counted);
+    b.SetInsertPoint(again);
+    k.structure({.what = local_event::kind::branch_begin});
+    list_by_lanes(base, base + keys, base + counter);
+    k.touch(local_event::kind::read, list);
+    Value* const second_listed = count_of_list();
+    llvm::BasicBlock* const again_end = b.GetInsertBlock();
+    b.CreateBr(counted);
+    b.SetInsertPoint(counted);
+    k.structure({.what = local_event::kind::branch_end});
+    llvm::PHINode* const listed = b.CreatePHI(b.getInt32Ty(), 2);
+    listed->addIncoming(first_listed, before);
+    listed->addIncoming(second_listed, again_end);
+
     llvm::BasicBlock *many = k.block("many"), *few = k.block("few"), *after = k.block("selected");
-    Value* const crowded = b.CreateOr(b.CreateICmpUGT(listed, k.i32(list_room)), b.CreateICmpEQ(bound, last_of(key_type)));
-    b.CreateCondBr(crowded, many, few);
+    b.CreateCondBr(b.CreateICmpUGT(listed, k.i32(list_room)), many, few);
     b.SetInsertPoint(many);
     k.structure({.what = local_event::kind::branch_begin});
     std::vector<Value*> const searched = one_by_one();
@@ -114,6 +130,29 @@ private:
   llvm::IntegerType *key_type, *packed_type;
   std::vector<Value*> x;
 
+  /// What a register adds to the coordinate. Registers add by XOR: layouts are linear.
+  std::int64_t own_part(std::size_t r) const {
+    return static_cast<std::int64_t>(l.out.get(l(l.in.put(reg, static_cast<f2_word>(r))), axis_dim(axis)));
+  }
+  /// The elements of a group that is known at run time only; narrow ones are chosen in words.
+  std::vector<Value*> elements_of(Value* group) {
+    auto& b = k.b;
+    int const bits = storage_bits_of(form.type);
+    std::size_t const per = bits < 32 ? static_cast<std::size_t>(32 / bits) : 1;
+    std::vector<Value*> r(group_size);
+    for (std::size_t i = 0; i < group_size; i += per) {
+      auto held = [&](std::size_t g) {
+        llvm::ArrayRef<Value*> const part = llvm::ArrayRef(x).slice(g * group_size + i, per);
+        return per > 1 ? k.pack(part, form.type, b.getInt32Ty()) : part[0];
+      };
+      Value* chosen = held(0);
+      for (std::size_t g = 1; g * group_size < x.size(); ++g)
+        chosen = b.CreateSelect(b.CreateICmpEQ(group, k.i32(static_cast<std::int64_t>(g))), held(g), chosen);
+      if (per > 1) k.unpack({chosen}, form.type, llvm::MutableArrayRef(r).slice(i, per));
+      else r[i] = chosen;
+    }
+    return r;
+  }
   Value* least(Value* p, Value* q) { return k.b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, p, q); }
   Value* last_of(llvm::Type* t) { return llvm::Constant::getAllOnesValue(t); }
   Value* place(llvm::Type* t, std::int64_t at, Value* index) { return k.b.CreateInBoundsGEP(t, k.arena(at), index); }
@@ -215,6 +254,79 @@ private:
     return r;
   }
 
+  /// Elements with their indices in one number, made here; what is not there comes last.
+  std::vector<Value*> packed_elements() {
+    std::vector<Value*> r = k.made_here(x, form.type);
+    for (std::size_t i = 0; i < r.size(); ++i) {
+      Value* in = k.inside(l, s, static_cast<int>(i));
+      r[i] = form.pack(k, form.key(k, r[i]), k.coordinate(l, axis, static_cast<int>(i)));
+      if (in) r[i] = k.b.CreateSelect(in, r[i], last_of(packed_type));
+    }
+    return r;
+  }
+  /// The least of several values, without a chain.
+  Value* least_of_all(std::vector<Value*> v) {
+    while (v.size() > 1) {
+      std::vector<Value*> next;
+      for (std::size_t i = 0; i + 1 < v.size(); i += 2) next.push_back(least(v[i], v[i + 1]));
+      if (v.size() % 2) next.push_back(v.back());
+      v = std::move(next);
+    }
+    return v[0];
+  }
+  /// Lists the good elements of groups, one bit each in `open`. One loop, whose code is that of one group: what jumps over the code of
+  /// all of them waits for it to be fetched.
+  void list_groups(Value* open, std::int64_t list, std::int64_t counter, std::function<Value*(Value* element, Value* index)> const& good) {
+    auto& b = k.b;
+    bool const padded = !std::has_single_bit(static_cast<unsigned>(s.extent[axis]));
+    emit::loop_while(
+        b, {open}, [&](emit::values const& left) { return b.CreateICmpNE(left[0], k.i32(0)); },
+        [&](emit::values const& left) {
+          Value* group = b.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, left[0], b.getTrue());
+          std::vector<Value*> const v = elements_of(group);
+          Value* start = k.i32(0); // what the group adds to the coordinate
+          for (std::size_t g = 1; g * group_size < x.size(); ++g)
+            start = b.CreateSelect(b.CreateICmpEQ(group, k.i32(static_cast<std::int64_t>(g))), k.i32(own_part(g * group_size)), start);
+          start = b.CreateXor(start, k.thread_part(l, axis_dim(axis)));
+          for (std::size_t i = 0; i < group_size; ++i) {
+            Value* at = b.CreateXor(start, k.i32(own_part(i)));
+            Value* in = padded ? b.CreateICmpULT(at, k.i32(s.extent[axis])) : nullptr;
+            k.when(k.all_of(good(v[i], at), in), [&] { append(form.pack(k, form.key(k, v[i]), at), list, counter); });
+          }
+          return emit::values{b.CreateAnd(left[0], b.CreateSub(left[0], k.i32(1)))};
+        });
+  }
+  /// Lists anew, with a bound that no two elements share.
+  void list_by_lanes(std::int64_t list, std::int64_t bounds, std::int64_t counter) {
+    auto& b = k.b;
+    int const warps = k.cta.num_warps;
+    std::int64_t const bytes = warps * form.bits / 8;
+    std::vector<Value*> const packed = packed_elements();
+    std::vector<Value*> of_group;
+    for (std::size_t i = 0; i < packed.size(); i += group_size)
+      of_group.push_back(least_of_all({packed.begin() + static_cast<std::ptrdiff_t>(i), packed.begin() + static_cast<std::ptrdiff_t>(i + group_size)}));
+    Value* const own = least_of_all(of_group);
+    std::vector<Value*> before; // lanes whose best comes before this one's
+    for (int d = 1; d < lanes(); ++d)
+      before.push_back(b.CreateZExt(b.CreateICmpULT(k.shuffle(own, static_cast<unsigned>(d)), own), b.getInt32Ty()));
+    Value* bound = least_of(b.CreateSelect(b.CreateICmpUGE(sum(std::move(before)), k.i32(count - 1)), own, last_of(packed_type)), lanes());
+    k.touch(local_event::kind::write, bounds, counter + 4 - bounds);
+    k.when(b.CreateICmpEQ(k.lane, k.i32(0)), [&] { b.CreateAlignedStore(bound, place(packed_type, bounds, k.warp), align(packed_type)); });
+    k.when(b.CreateICmpEQ(k.thread, k.i32(0)), [&] { b.CreateAlignedStore(k.i32(0), k.arena(counter), llvm::Align(4)); });
+    k.touch(local_event::kind::read, bounds, bytes);
+    std::vector<Value*> all;
+    for (int w = 0; w < warps; ++w) all.push_back(b.CreateAlignedLoad(packed_type, place(packed_type, bounds, k.i32(w)), align(packed_type)));
+    bound = least_of_all(std::move(all));
+    k.touch(local_event::kind::write, {byte_range{static_cast<std::uint32_t>(list), static_cast<std::uint32_t>(list + list_room * form.bits / 8)},
+                                       byte_range{static_cast<std::uint32_t>(counter), static_cast<std::uint32_t>(counter + 4)}});
+    k.when(b.CreateICmpULE(own, bound), [&] {
+      Value* open = k.i32(0);
+      for (std::size_t g = 0; g < of_group.size(); ++g)
+        open = b.CreateOr(open, b.CreateSelect(b.CreateICmpULE(of_group[g], bound), k.i32(std::int64_t{1} << g), k.i32(0)));
+      list_groups(open, list, counter, [&](Value* v, Value* at) { return b.CreateICmpULE(form.pack(k, form.key(k, v), at), bound); });
+    });
+  }
+
   /// The same by `count` searches through all elements.
   std::vector<Value*> one_by_one() {
     auto& b = k.b;
@@ -225,13 +337,9 @@ private:
     emit::values found = emit::loop(
         b, k.i32(0), k.i32(count), k.i32(1), initial,
         [&](Value* i, emit::values const& carried) {
-          std::vector<Value*> const again = k.made_here(x, form.type);
           Value* best = last_of(packed_type);
-          for (std::size_t r = 0; r < again.size(); ++r) {
-            Value* packed = form.pack(k, form.key(k, again[r]), k.coordinate(l, axis, static_cast<int>(r)));
-            Value* open = k.all_of(b.CreateICmpUGE(packed, carried[0]), k.inside(l, s, static_cast<int>(r)));
-            best = least(best, b.CreateSelect(open, packed, last_of(packed_type)));
-          }
+          for (Value* packed : packed_elements())
+            best = least(best, b.CreateSelect(b.CreateICmpUGE(packed, carried[0]), packed, last_of(packed_type)));
           for (int d = 1; d < lanes(); d *= 2) best = least(best, k.shuffle(best, static_cast<unsigned>(d)));
           if (warps > 1) {
             std::int64_t const base = k.scratch(bytes, "topk");
@@ -268,6 +376,7 @@ bool best_of_long_row(lowerer& k, int node, packed_form const& form) {
   int const wanted = static_cast<int>(std::bit_ceil(static_cast<unsigned>(2 * count)));
   int const groups = std::max(k.cta.num_warps, std::min(k.cta.warp_size, wanted));
   if (groups > k.cta.warp_size || groups < count) return false;
+  if ((std::size_t{1} << l.in.bits(reg)) / group_size > 32) return false; // one bit each
   selection(k, node, form, l, groups).run();
   return true;
 }
