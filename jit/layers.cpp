@@ -103,13 +103,13 @@ public:
 };
 
 std::unique_ptr<llvm::SmallVectorMemoryBuffer> generate(llvm::Module& m, llvm::TargetMachine& machine,
-                                                        llvm::CodeGenFileType type, bool host) {
+                                                        llvm::CodeGenFileType type) {
   llvm::SmallVector<char, 0> bytes;
   {
     llvm::raw_svector_ostream os(bytes);
     auto passes = std::make_unique<llvm::legacy::PassManager>();
     passes->add(new llvm::TargetLibraryInfoWrapperPass(library_info(m.getTargetTriple())));
-    if (host ? !add_host_codegen(*passes, machine, os, type) : machine.addPassesToEmitFile(*passes, os, nullptr, type))
+    if (!add_codegen(*passes, machine, os, type))
       throw std::runtime_error("the target does not emit this kind of file");
     try {
       passes->run(m);
@@ -129,14 +129,14 @@ public:
     job& j = *current_job();
     try {
       const machine_spec spec = spec_of(j.wanted, context_.cpu);
-      const bool ptx = j.wanted.target.is_nvptx(), host = j.wanted.target.is_host();
+      const bool ptx = j.wanted.target.is_nvptx();
       if (j.wanted.codegen.keep_asm && !ptx) {
         const auto copy = llvm::CloneModule(m); // code generation rewrites what it is given
-        const auto text = guarded(*copy, spec, llvm::CodeGenFileType::AssemblyFile, host);
+        const auto text = guarded(*copy, spec, llvm::CodeGenFileType::AssemblyFile);
         if (j.failure == nullptr) j.assembly = text->getBuffer().str();
       }
       const auto start = clock::now();
-      auto bytes = guarded(m, spec, ptx ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile, host);
+      auto bytes = guarded(m, spec, ptx ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile);
       j.times.codegen = ms_since(start);
       ++context_.count.compiles;
       if (j.failure != nullptr) return failed(j);
@@ -151,12 +151,11 @@ public:
 
 private:
   // A machine goes back to the pool only from an orderly end.
-  std::unique_ptr<llvm::MemoryBuffer> guarded(llvm::Module& m, const machine_spec& spec, llvm::CodeGenFileType type,
-                                              bool host) {
+  std::unique_ptr<llvm::MemoryBuffer> guarded(llvm::Module& m, const machine_spec& spec, llvm::CodeGenFileType type) {
     auto machine = context_.machines.take(spec);
     const fatal_scope fatal;
     try {
-      auto bytes = generate(m, *machine, type, host);
+      auto bytes = generate(m, *machine, type);
       context_.machines.give(spec, std::move(machine));
       return bytes;
     } catch (const fatal_error&) {

@@ -19,7 +19,7 @@ std::string_view default_passes(target_family family) {
   // that repeats between unrolled accesses.
   return family == target_family::host
              ? "function(sroa,early-cse,simplifycfg)"
-             : "function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,loop-mssa(licm),early-cse,"
+             : "function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,loop-mssa(licm),"
                "simplifycfg)";
 }
 

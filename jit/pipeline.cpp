@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <string_view>
 
 namespace kiln::jit {
@@ -88,10 +89,25 @@ constexpr std::array left_out = std::to_array<std::string_view>({
     "Live DEBUG_VALUE analysis",
 });
 
+// Of NVPTX: what finds nothing in our code. Strength reduction of straight lines and reassociation do find something in products.
+constexpr std::array left_out_of_nvptx = std::to_array<std::string_view>({
+    "Merge contiguous icmps into a memcmp",
+    "Expand memcmp() to load/stores",
+    "Constant Hoisting",
+    "Replace intrinsics with calls to vector library",
+    "Partially inline calls to library functions",
+    "Lower Garbage Collection Instructions",
+    "Shadow Stack GC Lowering",
+    "Remove Redundant DEBUG_VALUE analysis",
+    "Live DEBUG_VALUE analysis",
+    "Stack Slot Coloring",
+    "Merge disjoint stack slots",
+});
+
 // Passes what is wanted on, and owns what is not.
 class sieve : public llvm::legacy::PassManagerBase {
 public:
-  explicit sieve(llvm::legacy::PassManager& to) : to_(to) {}
+  sieve(llvm::legacy::PassManager& to, std::span<std::string_view const> unwanted) : to_(to), unwanted_(unwanted) {}
   void add(llvm::Pass* p) override {
     const llvm::StringRef name = p->getPassName();
     // Where there are AMX tiles, a register allocator of their own runs in front of the others'.
@@ -99,21 +115,24 @@ public:
     if (for_tiles) tiles_ = false;
     const bool tiles = name == "Tile Register Pre-configure";
     if (tiles) tiles_ = true;
-    if (for_tiles || tiles || std::ranges::find(left_out, std::string_view(name)) != left_out.end()) delete p;
+    if (for_tiles || tiles || std::ranges::find(unwanted_, std::string_view(name)) != unwanted_.end()) delete p;
     else to_.add(p);
   }
 
 private:
   llvm::legacy::PassManager& to_;
+  std::span<std::string_view const> unwanted_;
   bool tiles_ = false;
 };
 
 } // namespace
 
 // What addPassesToEmitFile does, through the sieve.
-bool add_host_codegen(llvm::legacy::PassManager& passes, llvm::TargetMachine& machine, llvm::raw_pwrite_stream& out,
-                      llvm::CodeGenFileType type) {
-  sieve sieved(passes);
+bool add_codegen(llvm::legacy::PassManager& passes, llvm::TargetMachine& machine, llvm::raw_pwrite_stream& out,
+                 llvm::CodeGenFileType type) {
+  const llvm::Triple& triple = machine.getTargetTriple();
+  if (triple.isAMDGPU()) return !machine.addPassesToEmitFile(passes, out, nullptr, type);
+  sieve sieved(passes, triple.isNVPTX() ? std::span<std::string_view const>(left_out_of_nvptx) : left_out);
   auto* config = machine.createPassConfig(sieved);
   auto* info = new llvm::MachineModuleInfoWrapperPass(&machine);
   config->setDisableVerify(true);

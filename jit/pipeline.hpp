@@ -8,9 +8,9 @@
 
 namespace kiln::jit {
 
-/// Adds code generation for the host to `passes`: LLVM's own pipeline less what cannot matter to our code (see
+/// Adds code generation to `passes`: LLVM's own pipeline, for the host and NVPTX less what cannot matter to our code (see
 /// pipeline.cpp). Returns false if the machine does not emit this kind of file.
-bool add_host_codegen(llvm::legacy::PassManager& passes, llvm::TargetMachine& machine, llvm::raw_pwrite_stream& out,
-                      llvm::CodeGenFileType type);
+bool add_codegen(llvm::legacy::PassManager& passes, llvm::TargetMachine& machine, llvm::raw_pwrite_stream& out,
+                 llvm::CodeGenFileType type);
 
 } // namespace kiln::jit

@@ -158,7 +158,7 @@ inline constexpr auto numbered_add = kernel<"numbered_add", Number>(
       store(z + i, load(x + i, {.mask = in}) + load(y + i, {.mask = in}) + static_cast<float>(Number), {.mask = in});
     });
 template <int Number>
-inline constexpr auto numbered_softmax = kernel<"numbered_softmax", attributes{.fast_math = true}, Number>(
+inline constexpr auto numbered_softmax = kernel<"numbered_softmax", Number>(
     [](context& k, ptr<const bf16> x, ptr<bf16> y) {
       auto i = k.program_id<i64>(0) * 4096 + k.arange<4096>();
       auto v = cast<f32>(load(x + i)) * static_cast<float>(Number + 1);
