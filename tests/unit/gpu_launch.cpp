@@ -109,6 +109,54 @@ TEST_F(gpu_launches, wrong_memory_is_refused) {
   }
 }
 
+TEST_F(gpu_launches, two_devices_have_their_own_code_memory_and_streams) {
+  static constexpr auto on_both = kernel<"on_both">([](context& k, ptr<const f32> x, ptr<f32> y, val<i64> n) {
+    auto i = k.program_id<i64>(0) * 256 + k.arange<256>();
+    store(y + i, load(x + i, {.mask = i < n}) * 2.f + load(y + i, {.mask = i < n}), {.mask = i < n});
+  });
+  if (devices.size() < 2) GTEST_SKIP() << "one GPU here, this takes two";
+  device const &first = devices[0], &second = devices[1];
+  constexpr i64 n = 100'000;
+  buffer<f32> x(first, n), y(first, n), v(second, n), w(second, n);
+  x.fill(1), y.fill(0), v.fill(10), w.fill(0);
+  auto const blocks = grid(ceil_div(n, 256));
+  on_both.launch(first, blocks, x, y, n);
+  EXPECT_NE(message_of([&] { on_both.info(second); }).find("has no code for " + second.id() + " yet"), std::string::npos)
+      << "code of one device is not the other's";
+  on_both.launch(second, blocks, v, w, n);
+  EXPECT_GT(on_both.info(first).registers, 0);
+  EXPECT_GT(on_both.info(second).registers, 0);
+  if (first.kind() == device_kind::cuda)
+    for (bool turned : {false, true}) { // each device's memory is refused by the other
+      device const &d = turned ? second : first, &e = turned ? first : second;
+      std::string const told = message_of([&] { on_both.launch(d, blocks, turned ? v : x, turned ? y : w, n); });
+      EXPECT_NE(told.find("kernel 'on_both', argument 1 (ptr<f32>): the memory is on " + e.id() + ", the launch on " + d.id()), std::string::npos) << told;
+    }
+  // In turns from one thread, then from a thread for each device at once, streams of their own.
+  for (int i = 0; i < 4; ++i) {
+    on_both.launch(first, blocks, x, y, n);
+    on_both.launch(second, blocks, v, w, n);
+  }
+  first.synchronize(), second.synchronize(); // the threads' streams wait for nothing
+  std::thread threads[2];
+  for (int t = 0; t < 2; ++t)
+    threads[t] = std::thread([&, t] {
+      auto s = stream::create(t ? second : first);
+      for (int i = 0; i < 500; ++i) on_both.launch(s, blocks, t ? v : x, t ? w : y, n);
+      s.synchronize();
+    });
+  for (auto& t : threads) t.join();
+  EXPECT_EQ(y.to_vector(), std::vector<f32>(n, 2.f * 505));
+  EXPECT_EQ(w.to_vector(), std::vector<f32>(n, 20.f * 505));
+  // What one device's kernel found wrong is told by that device alone.
+  buffer<i32> good(first, std::vector<i32>(128, 1)), bad(second, std::vector<i32>(128, 0)), out(first, 128), far(second, 128);
+  positive.launch(first, grid(1), good, out);
+  positive.launch(second, grid(1), bad, far);
+  first.synchronize();
+  EXPECT_NE(message_of([&] { second.synchronize(); }).find("device_assert failed"), std::string::npos);
+  second.synchronize();
+}
+
 TEST_F(gpu_launches, in_place_and_overlapping_calls_run_in_order) {
   for (device const& d : devices) {
     buffer<f32> x(d, 1 << 20);
