@@ -80,6 +80,20 @@ inline constexpr auto layernorm = kernel<"layernorm", attributes{.num_warps = Wa
       store(y + i, cast<T>(off * scale * cast<f32>(load(weight + c)) + cast<f32>(load(bias + c))));
     });
 
+// The same with weights that are on their way while the sums are made: what is loaded before a reduction starts before it. They take
+// registers from other rows.
+template <class T, int Columns, int Warps>
+inline constexpr auto layernorm_ahead = kernel<"layernorm_ahead", attributes{.num_warps = Warps, .no_alias = true}, Columns>(
+    [](context& k, ptr<const T> x, ptr<const T> weight, ptr<const T> bias, ptr<T> y, val<f32> eps) {
+      auto c = k.arange<Columns>();
+      auto i = k.program_id<i64>(0) * Columns + c;
+      auto row = load(x + i), w = load(weight + c), b = load(bias + c);
+      auto v = cast<f32>(row);
+      auto off = v - reduce<sum>(v) / static_cast<float>(Columns);
+      auto scale = rsqrt(reduce<sum>(off * off) / static_cast<float>(Columns) + eps, {.fast = true});
+      store(y + i, cast<T>(off * scale * cast<f32>(w) + cast<f32>(b)));
+    });
+
 // -- several rows a CTA: weights are read once for all of them
 // -----------------------------------------------------------------
 
@@ -115,6 +129,20 @@ inline constexpr auto layernorm_rows = kernel<"layernorm_rows", attributes{.num_
       auto scale = rsqrt(reduce<sum, 1>(off * off) / static_cast<float>(Columns) + eps, {.fast = true});
       auto w = expand_dims<0>(cast<f32>(load(weight + c))), b = expand_dims<0>(cast<f32>(load(bias + c)));
       store(y + i, cast<T>(off * expand_dims<1>(scale) * w + b));
+    });
+
+template <class T, int Columns, int Rows, int Warps>
+inline constexpr auto layernorm_rows_ahead = kernel<"layernorm_rows_ahead", attributes{.num_warps = Warps, .no_alias = true}, Columns, Rows>(
+    [](context& k, ptr<const T> x, ptr<const T> weight, ptr<const T> bias, ptr<T> y, val<f32> eps) {
+      auto r = k.program_id<i64>(0) * Rows + k.arange<Rows>();
+      auto c = k.arange<Columns>();
+      auto i = expand_dims<1>(r) * Columns + expand_dims<0>(c);
+      auto rows = load(x + i);
+      auto w = load(weight + c), b = load(bias + c);
+      auto v = cast<f32>(rows);
+      auto off = v - expand_dims<1>(reduce<sum, 1>(v) / static_cast<float>(Columns));
+      auto scale = rsqrt(reduce<sum, 1>(off * off) / static_cast<float>(Columns) + eps, {.fast = true});
+      store(y + i, cast<T>(off * expand_dims<1>(scale) * expand_dims<0>(cast<f32>(w)) + expand_dims<0>(cast<f32>(b))));
     });
 
 // -- rows by index: Rows rows of Piece columns a CTA, the pieces of a row one after the other
@@ -225,6 +253,20 @@ inline constexpr auto matmul = kernel<"matmul", attributes{.num_warps = Warps}, 
       for (auto i : k.range(0, a.extent(1), BK))
         acc = k.dot(load(a.region(at(m, i), extent<BM, BK>)), trans(load(b.region(at(n, i), extent<BN, BK>))), acc);
       store(c.region(at(m, n), extent<BM, BN>), cast<Out>(acc));
+    });
+
+// Other types; b stored transposed, or as it is multiplied, so that its rows lie across k.
+template <class T, class Sum, int BM, int BN, int BK, int Warps, bool Across>
+inline constexpr auto matmul_of_types = kernel<"matmul_of_types", attributes{.num_warps = Warps}, BM, BN, BK, Across>(
+    [](context& k, array<const T, 2> a, array<const T, 2> b, array<Sum, 2> c) {
+      auto [m, n] = k.program_tile(c.shape(), tile_size<BM, BN>, {.group = 8});
+      auto acc = k.var(k.zeros<Sum, BM, BN>());
+      for (auto i : k.range(0, a.extent(1), BK)) {
+        auto x = load(a.region(at(m, i), extent<BM, BK>));
+        if constexpr (Across) acc = k.dot(x, load(b.region(at(i, n), extent<BK, BN>)), acc, {.fast = true});
+        else acc = k.dot(x, trans(load(b.region(at(n, i), extent<BN, BK>))), acc, {.fast = true});
+      }
+      store(c.region(at(m, n), extent<BM, BN>), acc);
     });
 
 // The same with local memory by hand: a ring of slots that asynchronous copies fill ahead of their use.

@@ -55,9 +55,44 @@ void product(session& s, char const* job, i64 m, i64 n, i64 k, double reach, Way
         });
 }
 
+/// 8-bit and tf32 operands, with b's rows along k and across it.
+template <class T, class Sum, int BK> void product_of_types(session& s, i64 n) {
+  auto const rounding = std::is_same_v<T, f32> ? 0x1p-10 : 0; // to tf32
+  std::string const shape = std::string(name_of(dtype_of<T>)) + " " + std::to_string(n) + "^3";
+  if (!s.wants("product, b along k", shape) && !s.wants("product, b across k", shape)) return;
+  auto a = random_buffer<T>(s, n * n, 1), b = random_buffer<T>(s, n * n, 2);
+  buffer<Sum> c(s.on, n * n);
+  std::vector<T> const all = b.to_vector();
+  auto const one = [&]<bool Across>(char const* job) {
+    s.best_of({job, shape, 0, 2.0 * static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n), "TFLOP/s", 0},
+              {{"128x128 w4", [&] { matmul_of_types<T, Sum, 128, 128, BK, 4, Across>.launch(s.on, grid(n / 128 * (n / 128)), a.view(n, n), b.view(n, n), c.view(n, n)); }},
+               {"128x256 w8", [&] { matmul_of_types<T, Sum, 128, 256, BK, 8, Across>.launch(s.on, grid(n / 128 * (n / 256)), a.view(n, n), b.view(n, n), c.view(n, n)); }}},
+              [&] {
+                double worst = 0;
+                for (i64 i = 0; i < 10; ++i) {
+                  i64 const r = (i * 997 + 5) % n, j = (i * 1913 + 3) % n;
+                  auto const x = window(s, a, r * n, n);
+                  double sum = 0, size = 0;
+                  for (i64 q = 0; q < n; ++q) {
+                    double const v = x[static_cast<std::size_t>(q)] * static_cast<double>(all[static_cast<std::size_t>(Across ? q * n + j : j * n + q)]);
+                    sum += v, size += std::fabs(v);
+                  }
+                  double const got = window(s, c, r * n + j, 1)[0];
+                  double const e = std::fabs(got - sum) / (rounding * size + 1e-3);
+                  worst = e <= worst ? worst : e;
+                }
+                return worst;
+              });
+  };
+  if (s.wants("product, b along k", shape)) one.template operator()<false>("product, b along k");
+  if (s.wants("product, b across k", shape)) one.template operator()<true>("product, b across k");
+}
+
 } // namespace
 
 void product_jobs(session& s) {
+  product_of_types<i8, i32, 64>(s, 4096);
+  product_of_types<f32, f32, 32>(s, 4096);
   for (i64 n : {i64{4096}, i64{8192}}) {
     double const reach = n == 8192 ? 350 : 0;
     product<bf16>(s, "product, plain dot", n, n, n, reach, way<matmul<bf16, bf16, 128, 128, 32, 8>, 128, 128>{"128x128x32 w8"},

@@ -347,7 +347,7 @@ struct chooser {
       return preferred(g[i].shape);
     }
     case op::dot:
-      if (auto const p = matrix_product_of(g, i, cta)) return matrix_sums(*p, cta);
+      if (auto const p = matrix_product_of(g, facts, i, cta)) return matrix_sums(*p, cta);
       return product_layout(sh, cta);
     case op::local_load: return preferred(g[i].shape);
     case op::local_store:

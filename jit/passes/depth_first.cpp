@@ -1,9 +1,11 @@
 // Depth-first order of the instructions of a block, from its effects.
 #include "depth_first.hpp"
 
+#include <llvm/ADT/DenseMap.h>
 #include <llvm/ADT/DenseSet.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/LLVMContext.h>
+#include <algorithm>
 #include <vector>
 
 namespace kiln::jit {
@@ -17,6 +19,37 @@ bool floats(llvm::Instruction const& i) {
     return load->isSimple() && load->hasMetadata(llvm::LLVMContext::MD_invariant_load);
   if (auto const* call = llvm::dyn_cast<llvm::CallBase>(&i); call && call->isConvergent()) return false;
   return !i.mayReadOrWriteMemory() && !i.mayHaveSideEffects();
+}
+
+bool is_meeting(llvm::Instruction const& i) {
+  auto const* call = llvm::dyn_cast<llvm::CallBase>(&i);
+  return call && call->isConvergent();
+}
+
+/// How many of the block's instructions come before the end of what stays in the program's order: loads up to the last one that the
+/// program has before a meeting of the warp (a shuffle, a barrier) and uses behind it. Memory answers them while the threads meet.
+unsigned loads_ahead(llvm::BasicBlock& block) {
+  std::vector<llvm::Instruction*> all;
+  llvm::DenseMap<llvm::Instruction*, unsigned> at;
+  std::vector<unsigned> meetings;
+  for (llvm::Instruction& i : block) {
+    if (is_meeting(i)) meetings.push_back(static_cast<unsigned>(all.size()));
+    at[&i] = static_cast<unsigned>(all.size());
+    all.push_back(&i);
+  }
+  // Where each has to be there at the latest: its own place, or that of its first user.
+  std::vector<unsigned> wanted(all.size());
+  for (auto n = static_cast<unsigned>(all.size()); n-- > 0;) {
+    wanted[n] = n;
+    if (!floats(*all[n])) continue;
+    wanted[n] = static_cast<unsigned>(all.size());
+    for (llvm::User* u : all[n]->users())
+      if (auto const user = at.find(llvm::cast<llvm::Instruction>(u)); user != at.end() && user->second > n) wanted[n] = std::min(wanted[n], wanted[user->second]);
+    if (!llvm::isa<llvm::LoadInst>(all[n])) continue;
+    auto const next = std::upper_bound(meetings.begin(), meetings.end(), n);
+    if (next != meetings.end() && *next < wanted[n]) return n + 1; // from the end: the last one
+  }
+  return 0;
 }
 
 /// Words that may be in work together.
@@ -40,8 +73,10 @@ void order(llvm::BasicBlock& block) {
   };
   std::vector<llvm::Instruction*> fixed;
   llvm::DenseSet<llvm::Instruction*> open; // floating ones that have no place yet
+  unsigned const ahead = loads_ahead(block);
+  unsigned n = 0;
   for (llvm::Instruction& i : block)
-    if (floats(i)) open.insert(&i);
+    if (bool const stays = n++ < ahead && llvm::isa<llvm::LoadInst>(i); !stays && floats(i)) open.insert(&i);
     else fixed.push_back(&i);
   std::vector<std::pair<llvm::Instruction*, unsigned>> stack; // instruction, its next operand
   auto const place = [&](llvm::Instruction* root, llvm::Instruction* before) {

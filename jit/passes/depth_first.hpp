@@ -15,8 +15,8 @@ inline constexpr char const* depth_first_attribute = "kiln-depth-first";
 
 /// Reorders inside each block, if the function asks for it. Hidden words wait for what was computed before them, a few at a
 /// time: an assembler that prefers early starts to few registers cannot undo the order.
-/// What has effects, reads memory that may be written, or needs
-/// the threads of a warp together stays in its order.
+/// What has effects, reads memory that may be written, or needs the threads of a warp together stays in its order; so do loads,
+/// up to the last one that the program has before such a meeting and uses behind it.
 void order_depth_first(llvm::Function& f);
 
 } // namespace kiln::jit

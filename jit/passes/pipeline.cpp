@@ -60,7 +60,7 @@ private:
       op const c = g[i].code;
       bool const plain = has(c, trait::pure) || has(c, trait::elementwise) || c == op::load || c == op::var_get || c == op::var_set;
       if (!plain || c == op::combine_begin) return {};
-      if (c == op::dot && matrix_product_of(g, i, cta)) sums = std::max<std::int64_t>(sums, g.shape_of(i).elements() * 4);
+      if (c == op::dot && matrix_product_of(g, facts, i, cta)) sums = std::max<std::int64_t>(sums, g.shape_of(i).elements() * 4);
     }
     if (sums == 0) return {};
     std::int64_t bytes = 0;
@@ -88,7 +88,7 @@ private:
   bool inside(int i, loop const& l) const { return i > l.begin && i < l.end; }
 
   bool is_product_operand(int value, int user) const {
-    return g[user].code == op::dot && matrix_product_of(g, user, cta) && g.operand(user, 2) != value;
+    return g[user].code == op::dot && matrix_product_of(g, facts, user, cta) && g.operand(user, 2) != value;
   }
   /// Whole rows of 4 bytes or more at a time.
   bool copies(int load) const {

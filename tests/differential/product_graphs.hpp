@@ -19,6 +19,8 @@ enum class operand_place {
   ring,          ///< copied asynchronously into slots of local memory, the right one as [n, k]
   sliced,        ///< in local memory, the left one as the middle of rows three times as long
   added,         ///< tiles, without a loop: c + a * b twice, with c from memory
+  across,        ///< tiles, the left one loaded as [k, m] and transposed
+  across_views,  ///< in local memory, the left one as [k, m], seen transposed
 };
 
 struct product_form {
@@ -26,7 +28,7 @@ struct product_form {
   int m = 16, n = 16, k = 16, warps = 4;
   operand_place place{};
   std::string text() const {
-    char const* const places[] = {"tiles", "transposed", "views", "view_of_trans", "ring", "sliced", "added"};
+    char const* const places[] = {"tiles", "transposed", "views", "view_of_trans", "ring", "sliced", "added", "across", "across_views"};
     return std::string(kiln::name_of(type)) + " " + std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k) + " " +
            std::to_string(warps) + " warps, " + places[static_cast<int>(place)];
   }
@@ -40,9 +42,10 @@ inline generated product_graph(product_form const& f, std::uint64_t seed) {
   std::string const s = kiln::name_of(sum);
   bool const turned = f.place == operand_place::transposed || f.place == operand_place::view_of_trans || f.place == operand_place::ring;
   bool const added = f.place == operand_place::added, sliced = f.place == operand_place::sliced;
-  bool const local = f.place != operand_place::tiles && f.place != operand_place::transposed && !added;
+  bool const across = f.place == operand_place::across || f.place == operand_place::across_views;
+  bool const local = f.place != operand_place::tiles && f.place != operand_place::transposed && f.place != operand_place::across && !added;
   auto shape = [](int r, int c) { return "[" + std::to_string(r) + "," + std::to_string(c) + "]"; };
-  std::string const a = shape(f.m, f.k), held = shape(f.m, sliced ? 3 * f.k : f.k), b = turned ? shape(f.n, f.k) : shape(f.k, f.n), right = shape(f.k, f.n), c = shape(f.m, f.n);
+  std::string const a = shape(f.m, f.k), held = across ? shape(f.k, f.m) : shape(f.m, sliced ? 3 * f.k : f.k), b = turned ? shape(f.n, f.k) : shape(f.k, f.n), right = shape(f.k, f.n), c = shape(f.m, f.n);
   std::string g = "kernel \"product\" num_warps=" + std::to_string(f.warps) + " {\n  param 0 : ptr<const " + t + ">\n  param 1 : ptr<const " + t +
                   ">\n  param 2 : ptr<" + s + ">\n";
   std::string const slots = f.place == operand_place::ring ? " slots=3\n" : " slots=1\n";
@@ -61,7 +64,7 @@ inline generated product_graph(product_form const& f, std::uint64_t seed) {
   line("%pa0 = param {index=0} : ptr<" + t + ">");
   line("%pb0 = param {index=1} : ptr<" + t + ">");
   line("%pc0 = param {index=2} : ptr<" + s + ">");
-  address("pa", t, a, f.k);
+  address("pa", t, across ? held : a, across ? f.m : f.k);
   address("pb", t, b, turned ? f.k : f.n);
   address("pc", s, c, f.n);
   line("%lo = constant {bits=0} : i32");
@@ -91,16 +94,18 @@ inline generated product_graph(product_form const& f, std::uint64_t seed) {
     line("%xa = view_index %la, %slot : view<" + t + ">" + a);
     line("%xb = view_index %lb, %slot : view<" + t + ">" + b);
   } else {
-    line("%va = load %pa, _, _ : " + t + a);
+    line((across ? "%ua" : "%va") + std::string(" = load %pa, _, _ : ") + t + (across ? held : a));
+    if (across && !local) line("%va = trans %ua {dims=[1,0]} : " + t + a);
     line("%vb = load %pb, _, _ : " + t + b);
     if (local) {
-      line((sliced ? "%whole" : "%xa") + std::string(" = view_index %la, %lo : view<") + t + ">" + held);
+      line((sliced || across ? "%whole" : "%xa") + std::string(" = view_index %la, %lo : view<") + t + ">" + held);
+      if (across) line("%xa = view_trans %whole {dims=[1,0]} : view<" + t + ">" + a);
       if (sliced) {
         line("%third = constant {bits=" + std::to_string(f.k) + "} : i32");
         line("%xa = view_slice %whole, %lo, %third : view<" + t + ">" + a);
       }
       line("%xb = view_index %lb, %lo : view<" + t + ">" + b);
-      line("local_store %xa, %va");
+      line(across ? "local_store %whole, %ua" : "local_store %xa, %va");
       line("local_store %xb, %vb");
     }
   }
@@ -157,7 +162,7 @@ inline std::vector<product_form> product_forms() {
   std::vector<product_form> r;
   for (dtype t : {dtype::f16, dtype::bf16, dtype::f32, dtype::i8, dtype::f8e4m3, dtype::f8e5m2, dtype::f64})
     for (size s : {size{16, 8, 32, 1}, {16, 16, 64, 4}, {64, 64, 64, 4}, {32, 64, 32, 2}, {64, 32, 64, 4}, {128, 64, 32, 8}, {64, 128, 64, 8}, {16, 128, 32, 4}, {8, 16, 32, 4}, {48, 40, 32, 4}})
-      for (operand_place p : {operand_place::tiles, operand_place::transposed, operand_place::views, operand_place::view_of_trans, operand_place::ring, operand_place::sliced, operand_place::added})
+      for (operand_place p : {operand_place::tiles, operand_place::transposed, operand_place::views, operand_place::view_of_trans, operand_place::ring, operand_place::sliced, operand_place::added, operand_place::across, operand_place::across_views})
         if ((s.m * s.k * (p == operand_place::sliced ? 3 : 1) + s.n * s.k) * static_cast<int>(kiln::bytes_of(t)) * (p == operand_place::ring ? 3 : 1) <= 128 * 1024) r.push_back({t, s.m, s.n, s.k, s.warps, p});
   return r;
 }

@@ -94,6 +94,69 @@ TEST(MatrixUnit, RowsAcrossKAreConflictFree) {
     }
 }
 
+// Bytes with m or n along the rows: what ldmatrix.trans reads of pairs, woven, is the fragment, element for element.
+TEST(MatrixUnit, BytesAcrossRowsAreWoven) {
+  cta_shape const cta{.warp_size = 32, .num_warps = 4, .matrix_unit = true};
+  for (int m = 5; m <= 9; ++m)
+    for (int n = 5; n <= 9; ++n) {
+      matrix_product p = product(dtype::i8, m, n, 6, 1, 1);
+      p.spread_m = p.spread_n = 1;
+      EXPECT_TRUE(matrix_sums(p, cta).surjective() && matrix_sums(p, cta).injective());
+      std::int64_t const left[] = {1, std::int64_t{1} << m}, right[] = {std::int64_t{1} << n, 1};
+      for (bool is_left : {true, false}) {
+        linear_layout const fragment = is_left ? matrix_left(p, cta) : matrix_right(p, cta);
+        chunk_swizzle const s = swizzle_of_rows_across(is_left ? m : n, 0);
+        expect_free_rows(fragment.out, is_left ? left : right, 0, s, is_left ? 0 : 1);
+        linear_layout const to = compose(fragment, memory_map(fragment.out, is_left ? left : right, layout_of(s, 0)));
+        auto const pairs = byte_pairs_of(to);
+        ASSERT_TRUE(pairs.has_value());
+        auto const plan = plan_matrix(pairs->pairs, 1, true);
+        ASSERT_TRUE(plan.has_value());
+        EXPECT_EQ(plan->matrices, 2);
+        f2_vectors touched;
+        for (int i = 0; i < 3; ++i) touched.push(f2_unit(i));
+        for (int i = 0; i < 3; ++i) touched.push(matrix_row(*plan, true, 0, 1 << i) << 3);
+        EXPECT_EQ(conflict_ways(touched, 1, 5), 0);
+        // A byte of the woven word: the permutation's, of a pair's half.
+        auto const& in = to.in;
+        for (int w = 0; w < 1 << (in.bits(reg) - 2); ++w)
+          for (int l = 0; l < 32; ++l)
+            for (int byte = 0; byte < 4; ++byte) {
+              int const bit = 1 << (pairs->column - 2), others = (w & (bit - 1)) | (w >> 1 & ~(bit - 1));
+              int const from = static_cast<int>(weave[(w & bit) != 0] >> (4 * byte) & 7); // of eight bytes
+              f2_word const half = pairs->pairs.in.put(reg, static_cast<f2_word>(others << 2 | (from >> 2) << 1 | (from >> 1 & 1)));
+              f2_word const got = pairs->pairs(half | pairs->pairs.in.put(lane, static_cast<f2_word>(l))) << 1 | static_cast<f2_word>(from & 1);
+              ASSERT_EQ(got, to(in.put(reg, static_cast<f2_word>(w << 2 | byte)) | in.put(lane, static_cast<f2_word>(l))));
+            }
+      }
+    }
+}
+
+// Words of 4 bytes with m or n along the rows: vectors of neighbours, which are words of as many fragments. What is served at once, 8
+// lanes of 16 bytes, 16 of 8 or 32 of 4, lies in different banks.
+TEST(MatrixUnit, WordsAcrossRowsAreConflictFree) {
+  cta_shape const cta{.warp_size = 32, .num_warps = 4, .matrix_unit = true};
+  for (int n = 4; n <= 9; ++n) {
+    matrix_product p = product(dtype::f32, 6, n, 4, 1, 1);
+    p.spread_m = 2, p.spread_n = std::min(2, n - 1 - 3);
+    for (bool is_left : {true, false}) {
+      linear_layout const fragment = is_left ? matrix_left(p, cta) : matrix_right(p, cta);
+      int const row = (is_left ? p.m : n) + 2, vector = is_left ? 2 : p.spread_n;
+      std::int64_t const left[] = {1, 64}, right[] = {std::int64_t{1} << n, 1};
+      linear_layout const to = compose(fragment, memory_map(fragment.out, is_left ? left : right, layout_of(swizzle_of_rows_across(row, 2), 2)));
+      f2_vectors touched;
+      for (int i = 0; i < vector; ++i) touched.push(f2_unit(i));
+      for (int i = 0; i < 5 - vector; ++i) touched.push(to.basis(lane, i));
+      EXPECT_EQ(conflict_ways(touched, 2, 5), 0) << n << " " << is_left;
+      int neighbours = 0;
+      for (int i = 0; i < to.in.bits(reg); ++i)
+        for (int j = 0; j < vector; ++j) neighbours += to.basis(reg, i) == f2_unit(j);
+      EXPECT_EQ(neighbours, vector);
+      expect_free_rows(fragment.out, is_left ? left : right, 2, swizzle_of_rows_across(row, 2), is_left ? 0 : 1);
+    }
+  }
+}
+
 // The same rows without the swizzle do conflict: the test can fail.
 TEST(MatrixUnit, PlainRowsConflict) {
   matrix_product const p = product(dtype::f16, 6, 6, 6, 1, 1);

@@ -130,6 +130,9 @@ public:
     for (int i = 0; i < count; ++i) r.push_back(b.CreateExtractValue(c, static_cast<unsigned>(i)));
     return r;
   }
+  Value* permute_bytes(Value* low, Value* high, unsigned selector) override {
+    return b.CreateIntrinsic(b.getInt32Ty(), nvvm_prmt, {low, high, b.getInt32(selector)});
+  }
   void multiply(dtype t, llvm::ArrayRef<Value*> x, llvm::ArrayRef<Value*> y, llvm::MutableArrayRef<Value*> sums) override {
     char const* form = t == dtype::f16    ? "m16n8k16.row.col.f32.f16.f16.f32"
                        : t == dtype::bf16 ? "m16n8k16.row.col.f32.bf16.bf16.f32"

@@ -58,6 +58,8 @@ public:
   /// sums += a * b of one fragment; words as the unit takes them. Types: f16, bf16, f32 (rounded to tf32), i8.
   virtual void multiply(dtype, llvm::ArrayRef<Value*> /*a*/, llvm::ArrayRef<Value*> /*b*/,
                         llvm::MutableArrayRef<Value*> /*sums*/) {}
+  /// Bytes of two i32, low ones first, by the numbers in `selector`, four bits each.
+  virtual Value* permute_bytes(Value* low, Value* /*high*/, unsigned /*selector*/) { return low; }
   virtual Value* round_to_tf32(Value* f32_bits) { return f32_bits; }
   /// Two f8 in an i16 as two f16 in an i32, exactly; nullptr where there is no instruction.
   virtual Value* widen_pair(Value* /*i16*/, dtype) { return nullptr; }

@@ -79,9 +79,10 @@ void index_by(lowerer& k, view_value& v, int index_node, std::int64_t stride_byt
 
 slot_layout lowerer::buffer_layout(int buffer) const {
   buffer_info const& info = g.buffer(buffer);
-  if (!buffer_swizzled[static_cast<std::size_t>(buffer)]) return info.layout;
+  spreading const way = buffer_swizzled[static_cast<std::size_t>(buffer)];
+  if (way == spreading::none) return info.layout;
   std::int64_t const row = g.shapes[static_cast<std::size_t>(info.shape)].extent[1] * bytes_of(info.type);
-  return layout_of_rows(std::countr_zero(static_cast<std::uint64_t>(row)), log2_bytes(info.type));
+  return layout_of_rows(std::countr_zero(static_cast<std::uint64_t>(row)), log2_bytes(info.type), way == spreading::across);
 }
 
 view_value lowerer::view(int node) {
@@ -610,7 +611,7 @@ registers lowering<op::sync>::emit(lowerer& k, int) {
 // Both operands lie in local memory; without a matrix unit each thread walks along k and keeps its part of the result in
 // registers.
 registers lowering<op::dot>::emit(lowerer& k, int node) {
-  if (auto const p = matrix_product_of(k.g, node, k.cta)) return matrix_dot(k, node, *p);
+  if (auto const p = matrix_product_of(k.g, k.facts, node, k.cta)) return matrix_dot(k, node, *p);
   auto& b = k.b;
   linear_layout const& l = k.plan.of(node);
   int const acc = k.g.operand(node, 2);

@@ -157,7 +157,8 @@ public:
   std::vector<Value*> gather_view(view_value const& v, std::vector<Value*> const& index, dtype index_type,
                                   shape const& s, linear_layout const& l, int axis);
   /// Whether the slots of a buffer are swizzled: all that touches it are products on a matrix unit and whole accesses.
-  bool spreads_over_banks(int buffer) const;
+  enum class spreading : std::uint8_t { none, rows, across };
+  spreading spreads_over_banks(int buffer) const;
   /// Of a buffer's slots: the author's, or the one that spreads rows over banks.
   slot_layout buffer_layout(int buffer) const;
   /// Where the element with this number (i32) lies in its slot, in elements.
@@ -208,7 +209,7 @@ public:
   llvm::BasicBlock* leave = nullptr; ///< where the kernel returns
   std::vector<llvm::Value*> slots;   ///< kernel parameters
   int first_slot_of(int param) const { return first_slot(g, param); }
-  std::vector<bool> buffer_swizzled;
+  std::vector<spreading> buffer_swizzled;
   std::vector<std::int64_t> buffer_offset; ///< of each allocation, in the arena or (static) behind `static_base`
   static constexpr std::int64_t static_base = 1 << 28;
   std::map<int, llvm::GlobalVariable*> static_arrays;
@@ -241,6 +242,7 @@ public:
   /// The shape of the CTA's part that runs a node.
   cta_shape cta_at(int node) const;
   int narrow_words = 0; ///< registers of the largest tile that was kept narrow
+  std::map<int, int> carried_words; ///< registers of each load whose tile is used behind a reduction
 
 private:
   friend simt_code kiln::jit::lower_simt(graph_view const&, specialisation const&, kiln::target const&,

@@ -1,9 +1,10 @@
-// Products on a matrix unit: operands from swizzled local memory by ldmatrix (or by words, where rows of 16 bytes do not
-// make a fragment), sums in the unit's own layout.
+// Products on a matrix unit: operands from swizzled local memory by ldmatrix (bytes that lie across rows in pairs, words of 4 bytes that
+// do in vectors, and one by one where nothing else fits), sums in the unit's own layout.
 #include "lowerings.hpp"
 
 #include "jit/passes/matrix_unit.hpp"
 
+#include <algorithm>
 #include <kiln/layout/index_terms.hpp>
 #include <kiln/layout/matrix_plan.hpp>
 
@@ -25,6 +26,13 @@ public:
         plan_ = plan_matrix(map_, elem, trans);
         trans_ = trans;
       }
+    if (!plan_ && elem == 0 && v.align >= 16)
+      if (auto pairs = byte_pairs_of(map_))
+        if ((plan_ = plan_matrix(pairs->pairs, 1, true))) {
+          trans_ = true;
+          column_ = pairs->column - run_;
+          woven_.resize(words_.size());
+        }
     if (!plan_) return;
     // Lane 8j+i of an instruction supplies row i of its matrix j.
     rows_ = zero_map({{reg, 0}, {lane, 5}, {warp, static_cast<std::uint8_t>(map_.in.bits(warp))}}, plan_->rows.out);
@@ -35,15 +43,18 @@ public:
   }
 
   Value* word(std::size_t w) {
-    if (!words_[w]) plan_ ? read_matrices(w) : read_word(w);
+    if (words_[w]) return words_[w];
+    if (column_ >= 0) read_pairs(w);
+    else if (plan_) read_matrices(w, words_, run_);
+    else read_word(w);
     return words_[w];
   }
 
 private:
-  /// Which word matrix j of the plan is.
-  std::size_t word_of(int j) const {
-    int const low = trans_ ? 1 : run_;
-    return static_cast<std::size_t>(plan_->regs(static_cast<f2_word>(j) << low) >> run_);
+  /// Which word matrix j of the plan is; each has 2^run elements.
+  std::size_t word_of(int j, int run) const {
+    int const low = trans_ ? 1 : run;
+    return static_cast<std::size_t>(plan_->regs(static_cast<f2_word>(j) << low) >> run);
   }
   Value* place(linear_layout const& map, f2_word constant, int scale) {
     Value* thread = k.thread_part(map, offset);
@@ -60,16 +71,54 @@ private:
     Value* p = k.b.CreateInBoundsGEP(k.b.getInt8Ty(), v.pointer, k.b.CreateShl(thread, static_cast<std::uint64_t>(scale)));
     return constant ? k.b.CreateInBoundsGEP(k.b.getInt8Ty(), p, k.i32(static_cast<std::int64_t>(constant << scale))) : p;
   }
-  void read_matrices(std::size_t w) {
+  void read_matrices(std::size_t w, std::vector<Value*>& to, int run) {
     int const count = 1 << plan_->matrices;
     int first = 0;
-    while (word_of(first) != w) ++first;
+    while (word_of(first, run) != w) ++first;
     first &= ~(count - 1);
     auto const words = k.hw->load_matrices(place(rows_, matrix_row(*plan_, trans_, first, 0), 4), count, trans_);
-    for (int j = 0; j < count; ++j) words_[word_of(first + j)] = words[static_cast<std::size_t>(j)];
+    for (int j = 0; j < count; ++j) to[word_of(first + j, run)] = words[static_cast<std::size_t>(j)];
+  }
+  /// Both columns of the pair that a word belongs to.
+  void read_pairs(std::size_t w) {
+    std::size_t const bit = std::size_t{1} << column_, others = (w & (bit - 1)) | (w >> 1 & ~(bit - 1));
+    for (std::size_t i : {2 * others, 2 * others + 1})
+      if (!woven_[i]) read_matrices(i, woven_, 1);
+    for (std::size_t i : {0u, 1u}) words_[(w & ~bit) | (i ? bit : 0)] = k.hw->permute_bytes(woven_[2 * others], woven_[2 * others + 1], weave[i]);
+  }
+  /// Words of one element that are neighbours in memory, up to 16 bytes.
+  bool read_vector(std::size_t w) {
+    auto& b = k.b;
+    if (run_ != 0) return false;
+    int const registers = map_.in.bits(reg);
+    std::vector<int> bits; // of the register, whose columns are the lowest bits of the offset
+    f2_word others = 0;
+    while (bits.size() < 2) {
+      int found = -1;
+      for (int i = 0; i < registers; ++i)
+        if (map_.basis(reg, i) == f2_unit(static_cast<int>(bits.size()))) found = i;
+      if (found < 0 || v.align < 8 << bits.size()) break;
+      bits.push_back(found);
+    }
+    for (int i = 0; i < map_.in.total(); ++i)
+      if (std::find(bits.begin(), bits.end(), i - map_.in.shift(reg)) == bits.end()) others |= map_.col[static_cast<std::size_t>(i)];
+    while (!bits.empty() && others & f2_low_mask(static_cast<int>(bits.size()))) bits.pop_back();
+    if (bits.empty()) return false;
+    std::size_t base = w;
+    for (int i : bits) base &= ~(std::size_t{1} << i);
+    unsigned const count = 1u << bits.size();
+    Value* all = b.CreateAlignedLoad(llvm::FixedVectorType::get(b.getInt32Ty(), count),
+                                     place(map_, map_.out.get(map_(map_.in.put(reg, static_cast<f2_word>(base))), offset), elem_), llvm::Align(4 * count));
+    for (unsigned i = 0; i < count; ++i) {
+      std::size_t at = base;
+      for (std::size_t j = 0; j < bits.size(); ++j) at |= static_cast<std::size_t>(i >> j & 1) << bits[j];
+      words_[at] = b.CreateExtractElement(all, i);
+    }
+    return true;
   }
   /// Elements of a word that are neighbours in memory are read together.
   void read_word(std::size_t w) {
+    if (read_vector(w)) return;
     auto& b = k.b;
     linear_layout const here = map_;
     int together = 0;
@@ -95,6 +144,8 @@ private:
   linear_layout map_; ///< (reg, lane, warp) -> offset in elements
   std::optional<matrix_access> plan_;
   bool trans_ = false;
+  int column_ = -1;            ///< bytes in pairs: the bit of a word's number that tells the columns apart
+  std::vector<Value*> woven_;  ///< their words as ldmatrix gives them
   Value* start_ = nullptr; ///< where a view starts in a slot with a layout, in elements
   linear_layout rows_; ///< (lane, warp) -> 16-byte chunk
   std::vector<Value*> words_;
@@ -121,19 +172,19 @@ std::array<Value*, 2> widen(lowerer& k, Value* word, dtype t) {
 
 } // namespace
 
-bool lowerer::spreads_over_banks(int buffer) const {
+lowerer::spreading lowerer::spreads_over_banks(int buffer) const {
   buffer_info const& info = g.buffers[static_cast<std::size_t>(buffer)];
   shape const& s = g.shapes[static_cast<std::size_t>(info.shape)];
-  if (s.rank != 2 || info.where != storage::smem || info.role != buffer_role::own || info.pun || !info.layout.plain()) return false;
+  if (s.rank != 2 || info.where != storage::smem || info.role != buffer_role::own || info.pun || !info.layout.plain()) return spreading::none;
   local_form const form = local_form_of(g, buffer);
   if (form.slots.levels != 0 || form.slots.stride % 128 != 0 || form.stride[1] != bytes_of(info.type) ||
       form.stride[0] != s.extent[1] * bytes_of(info.type))
-    return false; // rows that are not packed, or slots that start anywhere
+    return spreading::none; // rows that are not packed, or slots that start anywhere
   for (int d = 0; d < 2; ++d)
-    if (!std::has_single_bit(static_cast<unsigned>(s.extent[d]))) return false;
+    if (!std::has_single_bit(static_cast<unsigned>(s.extent[d]))) return spreading::none;
   // Only what names a whole slot and is accessed through kiln's own address arithmetic.
   std::vector<bool> inside(static_cast<std::size_t>(g.size()));
-  bool product = false;
+  spreading way = spreading::none;
   for (int i = 0; i < g.size(); ++i) {
     node const& n = g[i];
     if (n.code == op::alloc && g.attribute(i, 0) == buffer) {
@@ -145,33 +196,37 @@ bool lowerer::spreads_over_banks(int buffer) const {
     if (!touches) continue;
     switch (n.code) {
     case op::alloc: // others may lie over it as long as they do not read its bytes
-      if (buffer_info const& other = g.buffers[static_cast<std::size_t>(g.attribute(i, 0))]; other.pun || other.role == buffer_role::window) return false;
+      if (buffer_info const& other = g.buffers[static_cast<std::size_t>(g.attribute(i, 0))]; other.pun || other.role == buffer_role::window) return spreading::none;
       break;
     case op::view_index:
-      if (g[g.operand(i, 0)].code != op::alloc) return false;
+      if (g[g.operand(i, 0)].code != op::alloc) return spreading::none;
       inside[static_cast<std::size_t>(i)] = true;
       break;
     case op::view_trans: inside[static_cast<std::size_t>(i)] = true; break;
-    case op::dot:
-      if (!matrix_product_of(g, i, cta_at(i))) return false;
-      product = true;
+    case op::dot: {
+      auto const p = matrix_product_of(g, facts, i, cta_at(i));
+      if (!p) return spreading::none;
+      for (int o : {0, 1})
+        if (int const x = g.operand(i, o); inside[static_cast<std::size_t>(x)])
+          way = std::max(way, (o == 0 ? p->spread_m : p->spread_n) ? spreading::across : spreading::rows);
       break;
+    }
     case op::local_load:
     case op::local_store:
     case op::local_gather:
     case op::local_scatter:
     case op::async_load: break;
-    default: return false;
+    default: return spreading::none;
     }
   }
-  return product;
+  return way;
 }
 
 namespace {
 
-/// An operand in local memory: the author's view, or a tile that is staged with its vectors along the rows. Elements that
-/// are not two bytes long are staged with k along the rows, where ldmatrix finds their fragments.
-view_value operand(lowerer& k, int o, int elem, int along_k, linear_layout const& fragment, char const* what) {
+/// An operand in local memory: the author's view, or a tile that is staged with its vectors along the rows. Elements that are not two
+/// bytes long are staged with k along the rows, where ldmatrix finds their fragments, unless they come across (`across`).
+view_value operand(lowerer& k, int o, int elem, int along_k, bool across, linear_layout const& fragment, char const* what) {
   linear_layout l;
   std::vector<Value*> x;
   shape const& s = k.g.shape_of(o);
@@ -186,7 +241,7 @@ view_value operand(lowerer& k, int o, int elem, int along_k, linear_layout const
     l = k.layout_of_use(o);
     x = k.get(o, l).r;
   }
-  int minor = along_k;
+  int minor = across ? 1 - along_k : along_k;
   if (elem == 1) minor = vectorize(l, d0, elem).width > vectorize(l, d1, elem).width ? 0 : 1;
   view_value v;
   v.type = k.type(o);
@@ -194,7 +249,7 @@ view_value operand(lowerer& k, int o, int elem, int along_k, linear_layout const
   v.stride[minor] = 1;
   v.stride[1 - minor] = s.extent[minor];
   v.align = 16;
-  v.layout = layout_of_rows(std::countr_zero(static_cast<unsigned>(s.extent[minor])) + elem, elem);
+  v.layout = layout_of_rows(std::countr_zero(static_cast<unsigned>(s.extent[minor])) + elem, elem, across);
   v.offset = k.scratch(bytes_of(v.type, s.elements()), what);
   v.pointer = k.arena(v.offset);
   k.write_view(v, l, x);
@@ -215,8 +270,8 @@ registers matrix_dot(lowerer& k, int node, matrix_product const& p) {
   if (sums.r.size() != n) sums.r.assign(n, sums.r[0]);
 
   lowerer::hold_scratch const both(k);
-  view_value const x = operand(k, k.g.operand(node, 0), p.elem, 1, matrix_left(p, k.cta), "the left operand of dot"),
-                   y = operand(k, k.g.operand(node, 1), p.elem, 0, matrix_right(p, k.cta), "the right operand of dot");
+  view_value const x = operand(k, k.g.operand(node, 0), p.elem, 1, p.spread_m != 0, matrix_left(p, k.cta), "the left operand of dot"),
+                   y = operand(k, k.g.operand(node, 1), p.elem, 0, p.spread_n != 0, matrix_right(p, k.cta), "the right operand of dot");
   k.touch(local_event::kind::read, k.bytes_of_view(x), x.slot);
   k.touch(local_event::kind::read, k.bytes_of_view(y), y.slot);
   fragments left(k, x, matrix_left(p, k.cta), p.elem), right(k, y, matrix_right(p, k.cta), p.elem);

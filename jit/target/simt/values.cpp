@@ -62,6 +62,8 @@ registers lowerer::get(int node, linear_layout const& want) {
   }
   int const id = layout_id(want);
   if (registers const* r = look_up(node, id)) {
+    if (r->phase != phase && g[node].code == op::load)
+      carried_words[node] = static_cast<int>(r->r.size()) * static_cast<int>(storage_bits_of(type(node))) / 32;
     if (r->phase == phase || !keeps_narrow(node, want)) return *r;
     return scopes.back()[{node, id}] = compute_again(node, want);
   }
@@ -143,20 +145,23 @@ std::vector<Value*> lowerer::made_here(llvm::ArrayRef<Value*> x, dtype t) {
 
 // Several CTAs on each multiprocessor hide each other's reductions and waits. Where that takes no more registers than a kernel
 // needs, the assembler is told, since it would use all that there are: rows that are kept narrow should fill half of the
-// registers, so that half of all registers hold bytes that are on their way; of products two CTAs run together.
+// registers, so that half of all registers hold bytes that are on their way, and what else was loaded ahead comes on top; of products
+// two CTAs run together.
 void lowerer::bound_registers() {
   constexpr int others = 32, all = 65536;
   int products = 0;
   for (int i = 0; i < g.size(); ++i)
     if (g[i].code == op::dot) {
-      auto const p = matrix_product_of(g, i, cta);
+      auto const p = matrix_product_of(g, facts, i, cta);
       if (!p) return;
       int const rows = 1 << (p->m - p->warps_m), columns = 1 << (p->n - p->warps_n); // of a warp
       products = std::max(products, rows * columns / 32 + rows / 4 + columns / 4);
     }
   if (products == 0 && narrow_words == 0) return;
   if (products == 0) function->addFnAttr(depth_first_attribute);
-  int const each = products != 0 ? products + narrow_words + others : narrow_words + std::max(narrow_words, others);
+  int ahead = -narrow_words;
+  for (auto const& [load, words] : carried_words) ahead += words;
+  int const each = products != 0 ? products + narrow_words + others : narrow_words + std::max(narrow_words, others) + std::max(ahead, 0);
   int const ctas = std::min({all / (each * cta.threads()), 2048 / cta.threads(), products != 0 ? 2 : 32});
   if (ctas >= 2) hw->run_together(*function, ctas);
 }
