@@ -11,7 +11,8 @@
 #   #endif
 #
 # Source excerpts that compilers print below a message ("  12 | code") are left out when TEXT is counted, but they count as
-# lines of output. Variables: FILE, COMPILERS, INCLUDES.
+# lines of output. What the file includes at its top is precompiled once for all of its cases.
+# Variables: FILE, COMPILERS, INCLUDES, WORK (a scratch folder of this file's own, removed at the end).
 cmake_minimum_required(VERSION 3.25)
 get_filename_component(name ${FILE} NAME)
 file(READ ${FILE} content)
@@ -23,8 +24,15 @@ string(REPLACE "\n" ";" lines "${content}")
 set(cases "")
 set(case "")
 set(number 0)
+set(at_top TRUE)
+set(includes_at_top "")
 foreach(line IN LISTS lines)
   math(EXPR number "${number} + 1")
+  if(at_top AND line MATCHES "^#include <")
+    string(APPEND includes_at_top "${line}\n")
+  elseif(NOT line MATCHES "^ *(//|$|#pragma once)")
+    set(at_top FALSE)
+  endif()
   if(line MATCHES "^ *// case: ([a-z0-9_]+) *$")
     if(NOT cases AND (expected_texts_ OR expected_line_))
       message(FATAL_ERROR "${name}: expectations before the first case")
@@ -63,9 +71,24 @@ if(NOT COMPILERS)
 endif()
 
 list(TRANSFORM INCLUDES PREPEND -I)
-set(flags -std=c++20 -Wall -Wextra -fsyntax-only -fdiagnostics-color=never)
+set(flags -std=c++20 -Wall -Wextra -fdiagnostics-color=never)
 foreach(compiler IN LISTS COMPILERS)
-  execute_process(COMMAND ${compiler} ${flags} -Werror -DTWIN ${INCLUDES} ${FILE}
+  set(precompiled "")
+  list(LENGTH cases number)
+  if(number GREATER 2 AND includes_at_top)
+    file(WRITE ${WORK}/precompiled.hpp "${includes_at_top}")
+    set(suffix gch)
+    if(compiler MATCHES "clang")
+      set(suffix pch)
+    endif()
+    execute_process(COMMAND ${compiler} ${flags} ${INCLUDES} -x c++-header ${WORK}/precompiled.hpp -o ${WORK}/precompiled.hpp.${suffix}
+                    RESULT_VARIABLE status ERROR_VARIABLE output OUTPUT_VARIABLE output)
+    if(status)
+      message(SEND_ERROR "${name}: what it includes does not compile with ${compiler}:\n${output}")
+    endif()
+    set(precompiled -include ${WORK}/precompiled.hpp)
+  endif()
+  execute_process(COMMAND ${compiler} ${flags} -fsyntax-only -Werror -DTWIN ${precompiled} ${INCLUDES} ${FILE}
                   RESULT_VARIABLE status ERROR_VARIABLE output OUTPUT_VARIABLE output)
   if(status)
     message(SEND_ERROR "${name}: the good twin does not compile with ${compiler}:\n${output}")
@@ -80,7 +103,8 @@ foreach(compiler IN LISTS COMPILERS)
       set(define -DCASE_${case})
       set(label "${name} ${case}")
     endif()
-    execute_process(COMMAND ${CMAKE_COMMAND} -E env LC_ALL=C ${compiler} ${flags} ${define} ${INCLUDES} ${FILE}
+    execute_process(COMMAND ${CMAKE_COMMAND} -E env LC_ALL=C ${compiler} ${flags} -fsyntax-only ${define} ${precompiled} ${INCLUDES}
+                            ${FILE}
                     RESULT_VARIABLE status ERROR_VARIABLE output OUTPUT_VARIABLE output)
     if(NOT status)
       message(SEND_ERROR "${label}: ${compiler} accepts the wrong program")
@@ -97,6 +121,9 @@ foreach(compiler IN LISTS COMPILERS)
     set(first_lines "")
     set(number 0)
     foreach(line IN LISTS output_lines)
+      if(line MATCHES "^In file included from .*/precompiled.hpp:")
+        continue() # a user includes it himself
+      endif()
       if(number LESS 6)
         string(APPEND first_lines "${line}\n")
         math(EXPR number "${number} + 1")
@@ -126,3 +153,4 @@ foreach(compiler IN LISTS COMPILERS)
     endif()
   endforeach()
 endforeach()
+file(REMOVE_RECURSE ${WORK})

@@ -14,7 +14,7 @@ checked<2> value; // expect-line
 
 function(check name expected content)
   file(WRITE ${WORK}/${name}.cpp "${content}")
-  execute_process(COMMAND ${CMAKE_COMMAND} -DFILE=${WORK}/${name}.cpp "-DCOMPILERS=${COMPILERS}" -DINCLUDES=${WORK} -P ${SCRIPT}
+  execute_process(COMMAND ${CMAKE_COMMAND} -DFILE=${WORK}/${name}.cpp "-DCOMPILERS=${COMPILERS}" -DINCLUDES=${WORK} -DWORK=${WORK}/work -P ${SCRIPT}
                   RESULT_VARIABLE status ERROR_VARIABLE output OUTPUT_VARIABLE output)
   if(expected STREQUAL "good")
     if(status)
@@ -54,3 +54,30 @@ check_spoiled(case_without_line "needs at least one" "// expect-error:" "// case
 check_spoiled(same_case "two cases called first" "// expect-error:" "// case: first\n// case: first\n// expect-error:")
 check_spoiled(two_lines "more than one expect-line" "#endif" "int unrelated; // expect-line\n#endif")
 check_spoiled(other_line "is not among the first six lines" " // expect-line" "\nint unrelated; // expect-line")
+
+# Several cases share what the file includes, which comes in once and leaves the places of messages alone.
+file(WRITE ${WORK}/checked.hpp "#pragma once
+template <int N> constexpr void check() { static_assert(N > 3, \"N is too small\"); }
+")
+set(good "// Three cases.
+#include <checked.hpp>
+")
+foreach(case one two three)
+  string(APPEND good "
+// case: ${case}
+// expect-error: N is too small
+#if defined(TWIN) || defined(CASE_${case})
+void ${case}() {
+#ifdef CASE_${case}
+  check<2>(); // expect-line
+#else
+  check<4>();
+#endif
+}
+#endif
+")
+endforeach()
+check(shared_include good "${good}")
+check_spoiled(shared_include_accepted "accepts the wrong program" "check<2>" "check<5>")
+check_spoiled(shared_include_broken "what it includes does not compile" "<checked.hpp>" "<absent.hpp>")
+check_spoiled(shared_include_other_line "is not among the first six lines" " // expect-line" "\n  // expect-line")

@@ -50,8 +50,12 @@ namespace detail {
 namespace op_rows {
 using namespace trait;
 inline constexpr op_info op_table[] = {
-#define KILN_OP(name, least, most, traits, attributes, summary) {#name, least, most, traits, attributes, summary},
+// With the lengths at hand: every string_view of a literal would else be measured by the compiler, letter by letter.
+#define KILN_TEXT(literal) {literal, sizeof(literal) - 1}
+#define KILN_OP(name, least, most, traits, attributes, summary)                                                        \
+  {KILN_TEXT(#name), least, most, traits, KILN_TEXT(attributes), KILN_TEXT(summary)},
 #include <kiln/graph/ops.def>
+#undef KILN_TEXT
 };
 } // namespace op_rows
 using op_rows::op_table;

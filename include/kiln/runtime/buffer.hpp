@@ -138,15 +138,14 @@ public:
 
   /// The elements in host memory; waits for them. Errors: those of `stream::synchronize`.
   std::vector<T> to_vector() const {
-    if constexpr (std::is_same_v<T, bool>) { // std::vector<bool> is no array
-      std::vector<u8> bytes(static_cast<std::size_t>(size()));
-      raw_.download(bytes.data(), size_bytes());
-      return {bytes.begin(), bytes.end()};
-    } else {
-      std::vector<T> values(static_cast<std::size_t>(size()));
-      raw_.download(values.data(), size_bytes());
+    // std::vector<bool> is no array, so bytes stand in for it. (A type of T, or every file would pay for std::vector<u8>.)
+    using element = std::conditional_t<std::is_same_v<T, bool>, u8, T>;
+    std::vector<element> values(static_cast<std::size_t>(size()));
+    raw_.download(values.data(), size_bytes());
+    if constexpr (std::is_same_v<T, bool>)
+      return {values.begin(), values.end()};
+    else
       return values;
-    }
   }
 
   /// A row-major view, for an `array` parameter: `x.view(rows, cols)`.
