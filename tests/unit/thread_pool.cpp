@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
@@ -107,6 +108,7 @@ TEST(thread_pool, the_caller_is_worker_0_and_workers_are_distinct_threads) {
 
 TEST(thread_pool, the_first_exception_is_rethrown_and_the_rest_left_out) {
   thread_pool pool(4);
+  int least = 100000; // where the thread that throws is not itself held up, the others stop early
   for (int round = 0; round < 50; ++round) {
     std::atomic<int> ran{0};
     EXPECT_THROW(pool.run(100000, 1,
@@ -115,9 +117,10 @@ TEST(thread_pool, the_first_exception_is_rethrown_and_the_rest_left_out) {
                             if (first == 17) throw std::out_of_range("17");
                           }),
                  std::out_of_range);
-    EXPECT_LT(ran.load(), 100000);
+    least = std::min(least, ran.load());
     expect_each_once(pool, 50, 3); // the pool is as good as before
   }
+  EXPECT_LT(least, 100000);
 }
 
 TEST(thread_pool, cancel_stops_handing_out) {
