@@ -2,8 +2,11 @@
 // device elsewhere, a simulator, an emulator.
 //
 //   write_cases FOLDER [--set NAME]... [--seed N] [--random N] [--only TEXT] [--list]
+//   write_cases FOLDER --kernel FILE.kg [--grid X,Y,Z] [--arg I=VALUE|ELEMENTS|EXTENTxEXTENT]... [--holds small|moderate|values] [--ulps N]
 //
 // Sets: every (each operation on each type), order, storage, products, random (N graphs of each kind); all of them otherwise.
+// With --kernel: each kernel of a file on arguments as `kiln check` takes them, in the set `given`. What a kernel may write to is
+// an output. Small contents are whole numbers, of which sums are exact in any order.
 // FOLDER/SET/CASE holds
 //   graph.kg      the kernel, for `kiln compile graph.kg --target ... --emit obj`
 //   case.txt      "grid X Y Z", "warps N", then one line an argument, in order:
@@ -44,6 +47,11 @@ struct options {
   int random = 20;
   std::string only;
   bool list = false;
+  std::string kernel;
+  kiln::dims grid{1, 1, 1};
+  std::vector<std::string> arguments;
+  contents holds = contents::small;
+  std::int64_t ulps = 0;
 };
 
 std::vector<std::string> const all_sets{"every", "order", "storage", "products", "random"};
@@ -150,15 +158,70 @@ void write(writer& w, options const& o) {
   }
 }
 
-int usage(char const* why) {
-  std::fprintf(stderr, "write_cases: %s\nusage: write_cases FOLDER [--set every|order|storage|products|random]... [--seed N] [--random N] [--only TEXT] [--list]\n", why);
+std::vector<std::int64_t> numbers(std::string const& text, char between) {
+  std::vector<std::int64_t> all;
+  std::size_t at = 0;
+  while (at <= text.size()) {
+    std::size_t const end = std::min(text.find(between, at), text.size());
+    std::size_t used = 0;
+    all.push_back(std::stoll(text.substr(at, end - at), &used));
+    if (used != end - at) throw std::invalid_argument("'" + text + "' is no number");
+    at = end + 1;
+  }
+  return all;
+}
+
+/// The kernels of a file on the arguments of the command line. Errors: std::invalid_argument for an argument that is missing or wrong.
+void write_given(writer& w, options const& o) {
+  std::ifstream file(o.kernel, std::ios::binary);
+  if (!file) throw std::runtime_error("cannot read " + o.kernel);
+  std::string const text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  for (kiln::graph& g : kiln::parse_graphs(text, o.kernel)) {
+    generated c;
+    c.grid = o.grid;
+    c.seed = o.seed;
+    for (std::size_t i = 0; i < g.params.size(); ++i) {
+      kiln::param_info const& p = g.params[i];
+      std::string const start = std::to_string(i) + "=";
+      auto const given = std::find_if(o.arguments.begin(), o.arguments.end(), [&](std::string const& a) { return a.starts_with(start); });
+      if (given == o.arguments.end()) throw std::invalid_argument("argument " + std::to_string(i) + " of " + g.name + " is missing");
+      std::string const what = given->substr(start.size());
+      argument a;
+      a.kind = p.kind;
+      a.type = p.type;
+      if (p.kind == node_kind::value) {
+        a.bits = (is_float(p.type) ? kiln::make_scalar(p.type, std::stod(what)) : kiln::make_scalar(p.type, static_cast<kiln::i64>(std::stoll(what)))).bits;
+      } else {
+        std::vector<std::int64_t> const extents = numbers(what, 'x');
+        if (p.kind == node_kind::array && extents.size() != static_cast<std::size_t>(p.rank))
+          throw std::invalid_argument("argument " + std::to_string(i) + " of " + g.name + " has " + std::to_string(p.rank) + " axes");
+        a.elements = 1;
+        a.rank = p.kind == node_kind::array ? static_cast<int>(extents.size()) : 0;
+        for (int d = static_cast<int>(extents.size()) - 1; d >= 0; --d) {
+          if (d < a.rank) a.extent[d] = extents[static_cast<std::size_t>(d)], a.stride[d] = a.elements;
+          a.elements *= extents[static_cast<std::size_t>(d)];
+        }
+        a.is_output = !p.is_const;
+        a.holds = a.is_output ? contents::zeros : o.holds;
+        a.approximate = a.is_output && o.ulps != 0;
+      }
+      c.arguments.push_back(a);
+    }
+    std::string const name = g.name;
+    c.graph = std::move(g);
+    w.add("given", name, c, o.ulps);
+  }
+}
+
+int usage(std::string const& why) {
+  std::fprintf(stderr,
+               "write_cases: %s\nusage: write_cases FOLDER [--set every|order|storage|products|random]... [--seed N] [--random N] [--only TEXT] [--list]\n"
+               "       write_cases FOLDER --kernel FILE.kg [--grid X,Y,Z] [--arg I=VALUE|ELEMENTS|EXTENTxEXTENT]... [--holds small|moderate|values] [--ulps N]\n",
+               why.c_str());
   return 2;
 }
 
-} // namespace
-
-int main(int argc, char** argv) {
-  options o;
+void read_options(options& o, int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     std::string const a = argv[i];
     if (a == "--list") {
@@ -169,21 +232,40 @@ int main(int argc, char** argv) {
       o.folder = a;
       continue;
     }
-    if (i + 1 == argc) return usage((a + " needs a value").c_str());
+    if (i + 1 == argc) throw std::invalid_argument(a + " needs a value");
     std::string const value = argv[++i];
     if (a == "--set" && std::find(all_sets.begin(), all_sets.end(), value) != all_sets.end()) o.sets.push_back(value);
-    else if (a == "--seed") o.seed = std::strtoull(value.c_str(), nullptr, 0);
-    else if (a == "--random") o.random = std::atoi(value.c_str());
+    else if (a == "--seed") o.seed = std::stoull(value, nullptr, 0);
+    else if (a == "--random") o.random = std::stoi(value);
     else if (a == "--only") o.only = value;
-    else return usage((a + " " + value + " is not known").c_str());
+    else if (a == "--kernel") o.kernel = value;
+    else if (a == "--arg") o.arguments.push_back(value);
+    else if (a == "--ulps") o.ulps = std::stoll(value);
+    else if (a == "--holds" && (value == "small" || value == "moderate" || value == "values"))
+      o.holds = value == "small" ? contents::small : value == "moderate" ? contents::moderate : contents::values;
+    else if (a == "--grid") {
+      std::vector<std::int64_t> g = numbers(value, ',');
+      g.resize(3, 1);
+      o.grid = {g[0], g[1], g[2]};
+    } else throw std::invalid_argument(a + " " + value + " is not known");
   }
-  if (o.folder.empty() && !o.list) return usage("which folder?");
+  if (o.folder.empty() && !o.list) throw std::invalid_argument("which folder?");
   if (o.sets.empty()) o.sets = all_sets;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  options o;
   try {
+    read_options(o, argc, argv);
     writer w(o);
-    write(w, o);
+    if (o.kernel.empty()) write(w, o);
+    else write_given(w, o);
     std::fprintf(stderr, "%d cases\n", w.written());
     return w.written() == 0 ? 1 : 0;
+  } catch (std::invalid_argument const& e) {
+    return usage(e.what());
   } catch (std::exception const& e) {
     std::fprintf(stderr, "write_cases: %s\n", e.what());
     return 1;

@@ -1,13 +1,15 @@
 #!/bin/sh
 # A few cases of write_cases: the graphs compile for a GPU, the files have the sizes that case.txt says, outputs change.
 set -eu
-write_cases=$1 kiln=$2
+write_cases=$1 kiln=$2 graph=$3
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 fail() { echo "write_cases.sh: $*" >&2; exit 1; }
 
 "$write_cases" "$folder" --seed 3 --set every --only every/add_
 "$write_cases" "$folder" --set random --random 1 --only random/short
+"$write_cases" "$folder" --kernel "$graph" --grid 2 --arg 0=90x70 --arg 1=90x70 --holds values
+"$write_cases" "$folder" --kernel "$graph" --arg 0=90x70 2>/dev/null && fail "a missing argument is no error"
 count=0
 for case in "$folder"/*/*; do
   count=$((count + 1))
