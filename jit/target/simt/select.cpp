@@ -200,13 +200,15 @@ private:
     return terms[0];
   }
 
-  void append(Value* packed, std::int64_t list, std::int64_t counter) {
+  /// Returns how many were there.
+  Value* append(Value* packed, std::int64_t list, std::int64_t counter) {
     auto& b = k.b;
     llvm::SyncScope::ID const scope = k.context.getOrInsertSyncScopeID(k.hw->scope_name(memory_scope::cta));
     Value* at = b.CreateAtomicRMW(llvm::AtomicRMWInst::Add, k.arena(counter), k.i32(1), llvm::Align(4),
                                   llvm::AtomicOrdering::Monotonic, scope);
     k.when(b.CreateICmpULT(at, k.i32(list_room)),
            [&] { b.CreateAlignedStore(packed, place(packed_type, list, at), align(packed_type)); });
+    return at;
   }
 
   /// The list's first elements in order, for the registers of the result's layout.
@@ -275,7 +277,7 @@ private:
     return v[0];
   }
   /// Lists the good elements of groups, one bit each in `open`. One loop, whose code is that of one group: what jumps over the code of
-  /// all of them waits for it to be fetched.
+  /// all of them waits for it to be fetched. It ends where the list is full: a row of equal elements would count them all.
   void list_groups(Value* open, std::int64_t list, std::int64_t counter, std::function<Value*(Value* element, Value* index)> const& good) {
     auto& b = k.b;
     bool const padded = !std::has_single_bit(static_cast<unsigned>(s.extent[axis]));
@@ -288,12 +290,20 @@ private:
           for (std::size_t g = 1; g * group_size < x.size(); ++g)
             start = b.CreateSelect(b.CreateICmpEQ(group, k.i32(static_cast<std::int64_t>(g))), k.i32(own_part(g * group_size)), start);
           start = b.CreateXor(start, k.thread_part(l, axis_dim(axis)));
+          Value* listed = k.i32(0);
           for (std::size_t i = 0; i < group_size; ++i) {
             Value* at = b.CreateXor(start, k.i32(own_part(i)));
             Value* in = padded ? b.CreateICmpULT(at, k.i32(s.extent[axis])) : nullptr;
-            k.when(k.all_of(good(v[i], at), in), [&] { append(form.pack(k, form.key(k, v[i]), at), list, counter); });
+            Value *wanted = k.all_of(good(v[i], at), in), *count = nullptr;
+            llvm::BasicBlock *before = b.GetInsertBlock(), *end = nullptr;
+            k.when(wanted, [&] { count = append(form.pack(k, form.key(k, v[i]), at), list, counter), end = b.GetInsertBlock(); });
+            llvm::PHINode* both = b.CreatePHI(b.getInt32Ty(), 2);
+            both->addIncoming(listed, before);
+            both->addIncoming(count, end);
+            listed = both;
           }
-          return emit::values{b.CreateAnd(left[0], b.CreateSub(left[0], k.i32(1)))};
+          Value* rest = b.CreateAnd(left[0], b.CreateSub(left[0], k.i32(1)));
+          return emit::values{b.CreateSelect(b.CreateICmpULT(listed, k.i32(list_room)), rest, k.i32(0))};
         });
   }
   /// Lists anew, with a bound that no two elements share.
