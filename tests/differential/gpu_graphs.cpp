@@ -87,7 +87,7 @@ TEST_F(GpuGraphs, Order) {
 }
 // Every one of these compiles: a refusal is a failure.
 TEST_F(GpuGraphs, Storage) {
-  for (storage_case const& c : storage_cases())
+  for (storage_case const& c : storage_cases(dev.target().warp_size))
     for (bool specialise : {false, true}) EXPECT_EQ(differences(c.g, specialise), "") << c.name;
   EXPECT_EQ(refused, 0);
   std::printf("%d graphs, %d refused\n", ran, refused);

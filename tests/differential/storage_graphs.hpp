@@ -70,35 +70,36 @@ storage_case layout_case(char const* name, kiln::buffer_layout const& l, int par
   });
 }
 
-/// A product whose operands lie in buffers of layouts, copied there by async_load and cut along k.
-template <class T>
+/// A product of M x 64 and 64 x 64 whose operands lie in buffers of layouts, copied there by async_load and cut along k.
+template <class T, int M = 64>
 storage_case product_case(char const* name, kiln::buffer_layout const& a, kiln::buffer_layout const& b, bool turned) {
   using namespace kiln;
   using Sum = std::conditional_t<std::same_as<T, i8>, i32, f32>;
-  return make_storage_case<T, Sum>(name, 2 * 64 * 64, 64 * 64, [&](context& k, auto x, auto y) {
-    auto as = k.local_alloc<T, 64, 64>(2, {.layout = a, .name = "as"});
+  return make_storage_case<T, Sum>(name, 2 * 64 * 64, M * 64, [&](context& k, auto x, auto y) {
+    auto as = k.local_alloc<T, M, 64>(2, {.layout = a, .name = "as"});
     auto bs = k.local_alloc<T, 64, 64>(2, {.layout = b, .name = "bs"});
-    auto at = k.iota<0, 64, 64>() * 64 + k.iota<1, 64, 64>();
-    auto acc = k.var(k.zeros<Sum, 64, 64>());
+    auto at = k.iota<0, 64, 64>() * 64 + k.iota<1, 64, 64>(), left_at = k.iota<0, M, 64>() * 64 + k.iota<1, M, 64>();
+    auto acc = k.var(k.zeros<Sum, M, 64>());
     for (auto i : k.range(0, 2)) {
-      k.async_load(multiple_of<16>(x) + at, as[i]);
+      k.async_load(multiple_of<16>(x) + left_at, as[i]);
       k.async_load(multiple_of<16>(x) + 4096 + at, bs[1 - i]);
       k.async_load_commit_group();
       k.async_load_wait_group(0);
       auto right = bs[1 - i];
       for (auto part : k.range(0, 64, 32)) {
-        auto left = k.local_slice<64, 32>(as[i], {0, part});
+        auto left = k.local_slice<M, 32>(as[i], {0, part});
         if (turned)
           acc = k.dot(left, k.local_trans(k.local_slice<64, 32>(right, {0, part})), acc);
         else
           acc = k.dot(left, k.local_slice<32, 64>(right, {part, 0}), acc);
       }
     }
-    store(y + at, acc);
+    store(y + left_at, acc);
   });
 }
 
-inline std::vector<storage_case> storage_cases() {
+/// `lanes`: how many threads of a warp; layouts of registers are for 128 threads.
+inline std::vector<storage_case> storage_cases(int lanes = 32) {
   using namespace kiln;
   std::vector<storage_case> r;
   // -- storage that is shared ------------------------------------------------------------------------------------------------
@@ -205,7 +206,7 @@ inline std::vector<storage_case> storage_cases() {
     r.push_back(product_case<i8>(turned ? "product_i8_turned" : "product_i8", layout::mma_shared(), layout::mma_shared(), turned));
     r.push_back(product_case<bf16>(turned ? "product_padded_turned" : "product_padded", layout::padded<64>({8}), layout::padded<64>({8}), turned));
     r.push_back(product_case<f16>(turned ? "product_columns_turned" : "product_columns", layout::strided<64, 64>({1, 64}), layout::mma_shared(), turned));
-    r.push_back(product_case<f32>(turned ? "product_without_unit_turned" : "product_without_unit", layout::padded<64>({4}), layout::mma_shared(), turned));
+    r.push_back(product_case<f32, 32>(turned ? "product_without_unit_turned" : "product_without_unit", layout::padded<64>({4}), layout::mma_shared(), turned));
   }
   // -- elements and threads ------------------------------------------------------------------------------------------------------
   r.push_back(make_storage_case<f32, f32>("elements_and_vectors", 256, 256, [](context& k, auto x, auto y) {
@@ -238,7 +239,7 @@ inline std::vector<storage_case> storage_cases() {
     k.local_store(s, c);
     auto d = k.require_layout(k.local_load(s), layout::registers(layout::threads<32, 4>({2, 64}), layout::values<2, 16>({1, 256})));
     store(y + at, k.release_layout(d) + b);
-  }));
+  }, 128 / lanes));
   return r;
 }
 

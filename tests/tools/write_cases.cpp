@@ -1,10 +1,11 @@
 // Writes what the differential tests run as folders, so that anything that runs machine code can be tested without kiln in it: a
 // device elsewhere, a simulator, an emulator.
 //
-//   write_cases FOLDER [--set NAME]... [--seed N] [--random N] [--only TEXT] [--list]
+//   write_cases FOLDER [--set NAME]... [--seed N] [--random N] [--lanes N] [--only TEXT] [--list]
 //   write_cases FOLDER --kernel FILE.kg [--grid X,Y,Z] [--arg I=VALUE|ELEMENTS|EXTENTxEXTENT]... [--holds small|moderate|values] [--ulps N]
 //
 // Sets: every (each operation on each type), order, storage, products, random (N graphs of each kind); all of them otherwise.
+// Cases with layouts of registers are made for warps of --lanes threads: 32, or 64.
 // With --kernel: each kernel of a file on arguments as `kiln check` takes them, in the set `given`. What a kernel may write to is
 // an output. Small contents are whole numbers, of which sums are exact in any order.
 // FOLDER/SET/CASE holds
@@ -44,7 +45,7 @@ struct options {
   std::filesystem::path folder;
   std::vector<std::string> sets;
   std::uint64_t seed = 1;
-  int random = 20;
+  int random = 20, lanes = 32;
   std::string only;
   bool list = false;
   std::string kernel;
@@ -141,7 +142,7 @@ void write(writer& w, options const& o) {
     }
   }
   if (w.wants("storage"))
-    for (storage_case const& c : storage_cases()) w.add("storage", c.name, c.g, 0);
+    for (storage_case const& c : storage_cases(o.lanes)) w.add("storage", c.name, c.g, 0);
   if (w.wants("products"))
     for (product_form const& f : product_forms()) w.add("products", f.text(), product_graph(f, o.seed), 0);
   if (w.wants("random")) {
@@ -215,7 +216,7 @@ void write_given(writer& w, options const& o) {
 
 int usage(std::string const& why) {
   std::fprintf(stderr,
-               "write_cases: %s\nusage: write_cases FOLDER [--set every|order|storage|products|random]... [--seed N] [--random N] [--only TEXT] [--list]\n"
+               "write_cases: %s\nusage: write_cases FOLDER [--set every|order|storage|products|random]... [--seed N] [--random N] [--lanes N] [--only TEXT] [--list]\n"
                "       write_cases FOLDER --kernel FILE.kg [--grid X,Y,Z] [--arg I=VALUE|ELEMENTS|EXTENTxEXTENT]... [--holds small|moderate|values] [--ulps N]\n",
                why.c_str());
   return 2;
@@ -237,6 +238,7 @@ void read_options(options& o, int argc, char** argv) {
     if (a == "--set" && std::find(all_sets.begin(), all_sets.end(), value) != all_sets.end()) o.sets.push_back(value);
     else if (a == "--seed") o.seed = std::stoull(value, nullptr, 0);
     else if (a == "--random") o.random = std::stoi(value);
+    else if (a == "--lanes" && (value == "32" || value == "64")) o.lanes = std::stoi(value);
     else if (a == "--only") o.only = value;
     else if (a == "--kernel") o.kernel = value;
     else if (a == "--arg") o.arguments.push_back(value);
