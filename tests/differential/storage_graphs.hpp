@@ -78,7 +78,8 @@ storage_case product_case(char const* name, kiln::buffer_layout const& a, kiln::
   return make_storage_case<T, Sum>(name, 2 * 64 * 64, M * 64, [&](context& k, auto x, auto y) {
     auto as = k.local_alloc<T, M, 64>(2, {.layout = a, .name = "as"});
     auto bs = k.local_alloc<T, 64, 64>(2, {.layout = b, .name = "bs"});
-    auto at = k.iota<0, 64, 64>() * 64 + k.iota<1, 64, 64>(), left_at = k.iota<0, M, 64>() * 64 + k.iota<1, M, 64>();
+    auto at = k.iota<0, 64, 64>() * 64 + k.iota<1, 64, 64>();
+    auto left_at = k.iota<0, M, 64>() * 64 + k.iota<1, M, 64>();
     auto acc = k.var(k.zeros<Sum, M, 64>());
     for (auto i : k.range(0, 2)) {
       k.async_load(multiple_of<16>(x) + left_at, as[i]);
