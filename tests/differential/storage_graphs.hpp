@@ -1,6 +1,7 @@
 // Kernels whose buffers share storage, lie in pools and arenas, are seen through windows, or have layouts, and values in register
 // layouts: for every lowering against the interpreter. Whole small numbers, so that every order of summation gives one result.
 #pragma once
+#include "phase_kernel.hpp"
 #include "random_graph.hpp"
 #include "run_time_recording.hpp"
 
@@ -170,28 +171,7 @@ inline std::vector<storage_case> storage_cases(int lanes = 32) {
     }
     for (auto i : k.range(0, 4)) store(y + 328 + i * 16 + k.arange<16>(), k.local_load(ring[i]));
   }));
-  r.push_back(make_storage_case<f32, f32>("phases_of_an_allocator", 1024, 1920, [](context& k, auto x, auto y) {
-    smem_allocation<f32, 8, 16> a{.name = "a"}, b{.name = "b"};
-    smem_allocation<f32, 256> out{.name = "out"};
-    smem_allocation<f32> tail{.name = "tail", .count = 16};
-    smem_allocator al(k);
-    al.add(a), al.add(b), al.add(out), al.add(tail);
-    al.add_alias_group({{&a, &b}, {&out}});
-    al.compute_layout();
-    al.allocate(k);
-    auto at = k.iota<0, 8, 16>() * 16 + k.iota<1, 8, 16>();
-    auto line = k.arange<256>();
-    for (auto i : k.range(0, 3)) { // phases come back
-      k.local_store(al.get(k, a), load(x + i * 256 + at));
-      k.local_store(al.get(k, b), load(x + i * 256 + 128 + at));
-      k.local_store(al.template get<16>(k, tail), load(x + i + k.arange<16>()));
-      auto sum = k.local_load(al.get(k, a)) + k.local_load(al.get(k, b));
-      k.local_store(al.get(k, out), cast<f32>(line) + cast<f32>(i));
-      store(y + i * 640 + line, k.local_load(al.get(k, out)));
-      store(y + i * 640 + 256 + at, sum);
-      store(y + i * 640 + 384 + k.arange<16>(), k.local_load(al.template get<16>(k, tail)));
-    }
-  }));
+  r.push_back(make_storage_case<f32, f32>("phases_of_an_allocator", 1024, 1920, [](context& k, auto x, auto y) { phases(k, x, y); }));
   // -- layouts -----------------------------------------------------------------------------------------------------------------
   r.push_back(layout_case<f32, 16, 64>("swizzle_128", layout::mma_shared(swz::b128), 8));
   r.push_back(layout_case<f16, 16, 64>("swizzle_128_f16", layout::mma_shared(swz::b128), 8));

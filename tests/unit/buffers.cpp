@@ -1,7 +1,6 @@
 // Matched buffers, elements and short vectors of them, arrays and scalars of a thread: values on interpreter and host, and what the
 // checker says where nothing was assigned.
-#include "host_kernel.hpp"
-#include "interpret.hpp"
+#include "run_everywhere.hpp"
 
 #include <kiln/dsl/buffer.hpp>
 
@@ -11,24 +10,6 @@ using namespace kiln;
 using namespace kiln_test;
 namespace ip = kiln::interpreter;
 
-std::uint64_t word(void const* p) { return reinterpret_cast<std::uintptr_t>(p); }
-
-/// Runs a kernel of (const f32*, f32*, i32) everywhere; both must give the same.
-std::vector<f32> run_everywhere(graph_view g, std::vector<f32> const& in, std::size_t out_size, i32 n) {
-  EXPECT_TRUE(validate(g).ok()) << validate(g).text;
-  std::vector<f32> host(out_size + 64, -1.f);
-  host_kernel const f(g);
-  f.run({word(in.data()), word(host.data()), static_cast<std::uint64_t>(static_cast<std::uint32_t>(n))}, {1});
-  host.resize(out_size);
-  for (auto policy : all_policies) {
-    guarded<f32> x(in), y(out_size);
-    for (std::size_t i = 0; i < out_size; ++i) y.data()[i] = -1.f;
-    ip::report const r = ip::run(g, {1}, std::initializer_list<ip::host_argument>{x, y, kiln_test::val(n)}, {.policy = policy});
-    EXPECT_TRUE(r.clean()) << (r.clean() ? "" : r.diagnostics[0].text);
-    EXPECT_EQ(std::vector<f32>(y.data(), y.data() + out_size), host);
-  }
-  return host;
-}
 std::vector<f32> numbers(std::size_t n) {
   std::vector<f32> v(n);
   for (std::size_t i = 0; i < n; ++i) v[i] = static_cast<f32>(static_cast<int>(i * 37 % 101) - 50);

@@ -1,9 +1,5 @@
 // Kernels whose buffers share storage: offsets in the graph, values on interpreter and host, what simulation and checker say.
-#include "host_kernel.hpp"
-#include "interpret.hpp"
-
-#include <kiln/graph/hash.hpp>
-#include <kiln/graph/text.hpp>
+#include "run_everywhere.hpp"
 
 #include "src/graph/passes/dce.hpp"
 
@@ -12,37 +8,6 @@ namespace {
 using namespace kiln;
 using namespace kiln_test;
 namespace ip = kiln::interpreter;
-
-std::uint64_t word(void const* p) { return reinterpret_cast<std::uintptr_t>(p); }
-
-graph parsed(std::string const& text) { return std::move(parse_graphs(text, "test.kg").at(0)); }
-
-/// Validates, runs under every completion policy and compiled for the host; all must give the same `out`, which is returned.
-template <class T>
-std::vector<T> run_everywhere(graph_view g, std::vector<T> const& in, std::size_t out_size, kiln::i32 n = 0) {
-  EXPECT_TRUE(validate(g).ok()) << validate(g).text;
-  std::vector<T> first;
-  for (auto policy : all_policies) {
-    guarded<T> x(in), y(out_size);
-    ip::report const r = ip::run(g, {1}, std::initializer_list<ip::host_argument>{x, y, kiln_test::val(n)}, {.policy = policy});
-    EXPECT_TRUE(r.clean()) << (r.clean() ? "" : r.diagnostics[0].text);
-    EXPECT_TRUE(y.intact());
-    std::vector<T> const result(y.data(), y.data() + out_size);
-    if (first.empty()) first = result;
-    EXPECT_TRUE(std::memcmp(first.data(), result.data(), out_size * sizeof(T)) == 0);
-  }
-  // The text form says the same.
-  graph const again = parsed(print(g));
-  EXPECT_EQ(to_string(semantic_hash(again)), to_string(semantic_hash(g)));
-  std::vector<T> host(out_size + 64);
-  host_kernel const f(again);
-  f.run({word(in.data()), word(host.data()), static_cast<std::uint64_t>(n)}, {1});
-  for (std::size_t i = 0; i < out_size; ++i) {
-    EXPECT_EQ(host[i], first[i]) << i;
-    if (!(host[i] == first[i])) break;
-  }
-  return first;
-}
 
 std::vector<f32> numbers(std::size_t n) {
   std::vector<f32> v(n);
