@@ -323,10 +323,10 @@ private:
       }
       bool const known = name == "slots" || name == "align" || name == "storage" || name == "scope" || name == "role" ||
                          name == "phase" || name == "base" || name == "offset" || name == "stride" || name == "radix" || name == "pitch" || name == "mode" || name == "step" ||
-                         name == "swizzle" || name == "chunk" || name == "shift" || name == "interval" || name == "pad";
+                         name == "origin" || name == "swizzle" || name == "chunk" || name == "shift" || name == "interval" || name == "pad";
       if (!known) {
         at_ = start;
-        expected("slots, align, storage, scope, single, role, pun, phase, base, offset, stride, radix, pitch, mode, step, swizzle, chunk, shift, interval, pad or the end of the line");
+        expected("slots, align, storage, scope, single, role, pun, phase, base, offset, stride, radix, pitch, mode, step, origin, swizzle, chunk, shift, interval, pad or the end of the line");
       }
       if ((name == "radix" && b.place.levels == slot_map::most_levels) || (name == "pitch" && b.place.levels == 0)) {
         at_ = start;
@@ -349,6 +349,8 @@ private:
         l.base = int32(0, "chunk");
       else if (name == "shift")
         l.shift = int32(1, "shift");
+      else if (name == "origin")
+        l.offset = int32(0, "origin");
       else if (name == "interval")
         l.padding[l.paddings++].interval = int32(1, "interval");
       else if (name == "pad")

@@ -277,7 +277,7 @@ void body<op::view_index>::run(agent& a, int i) {
     for (std::size_t e = 0; e < n; ++e, c.next()) {
       i64 at = 0;
       for (int axis = 0; axis < a.shape_of(i).rank; ++axis) at += c[axis] * f.stride[axis];
-      d.offsets[e] = static_cast<i32>(base + place_in_slot(info, at));
+      d.offsets[e] = static_cast<i32>(base + place_in_slot(f, info.type, at));
     }
     return;
   }

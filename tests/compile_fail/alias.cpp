@@ -337,7 +337,7 @@ void use_write_over_flight() { write_over_flight.check(); }
 #endif
 
 // case: tensor_rows
-// expect-error: kiln[R-AL19] X: 96 rows in tensor memory; rows must be 64 or 128
+// expect-error: kiln[R-AL19] X: 96 rows in tensor memory; rows must be 64 or 128 (8-bit scale factors: a multiple of 32)
 #if defined(TWIN) || defined(CASE_tensor_rows)
 inline constexpr auto tensor_rows = kernel<"tensor_rows">([](context& k) {
 #ifdef TWIN

@@ -1,5 +1,9 @@
 // Phase allocators: what is declared, grouped, laid out and taken wrongly. A mistake before `allocate` is found there.
+#include <kiln/dsl/pipeline.hpp>
 #include <kiln/kernel.hpp>
+
+#include <array>
+
 using namespace kiln;
 
 // case: not_added
@@ -265,4 +269,34 @@ inline constexpr auto pipelines = kernel<"pipelines">([](context& k) {
   al.allocate(k); // expect-line
 });
 void use_pipelines() { pipelines.check(); }
+#endif
+
+// case: pipeline_without_barriers
+// expect-error: kiln[R-PA10] a pipeline is used before assign_barrier_ptrs; its barriers do not exist
+#if defined(TWIN) || defined(CASE_pipeline_without_barriers)
+struct staged_data {
+  smem_allocation<f32, 2, 64> data{.name = "data"};
+  pipeline_config p{.num_stages = 2};
+  constexpr std::array<allocation_ref, 1> smem_requirements() { return {{&data}}; }
+  constexpr pipeline_config& pipeline() { return p; }
+};
+inline constexpr auto pipeline_without_barriers = kernel<"pipeline_without_barriers">([](context& k, ptr<f32> y) {
+  staged_data r;
+  smem_allocator al(k);
+  al.add_resource(r);
+  al.compute_layout();
+  al.allocate(k);
+#ifdef TWIN
+  al.assign_barrier_ptrs();
+#endif
+  pipeline_producer out(k, r); // expect-line
+  pipeline_consumer in(k, r);
+  for (auto i : k.range(0, 4)) {
+    k.local_store(al.get(k, r.data)[out.acquire()], k.full<f32, 64>(1));
+    out.commit();
+    store(y + i * 64 + k.arange<64>(), k.local_load(al.get(k, r.data)[in.wait()]));
+    in.release();
+  }
+});
+void use_pipeline_without_barriers() { pipeline_without_barriers.check(); }
 #endif

@@ -219,3 +219,68 @@ inline constexpr auto shared_scalar_read_first = kernel<"shared_scalar_read_firs
 });
 void use_shared_scalar_read_first() { shared_scalar_read_first.check(); }
 #endif
+
+// case: range_outside
+// expect-error: kiln[R-BD07] access_ptr to elements 32..79 of 64
+#if defined(TWIN) || defined(CASE_range_outside)
+inline constexpr auto range_outside = kernel<"range_outside">([](context& k, ptr<f32> y) {
+  auto s = k.alloc_shared<f32, 64>({.name = "s"});
+  k.local_store(s, k.zeros<f32, 64>());
+#ifdef TWIN
+  auto p = s.access_ptr(access::r, {.offset = 32, .extent = 32});
+#else
+  auto p = s.access_ptr(access::r, {.offset = 32, .extent = 48}); // expect-line
+#endif
+  store(y + k.arange<32>(), k.local_load(k.decl_buffer<f32, 32>({.data = p})));
+});
+void use_range_outside() { range_outside.check(); }
+#endif
+
+// case: view_beyond_a_range
+// expect-error: kiln[R-BD07] a view of 128 B at byte 0 exceeds its storage s, which has 64 B from there
+#if defined(TWIN) || defined(CASE_view_beyond_a_range)
+inline constexpr auto view_beyond_a_range = kernel<"view_beyond_a_range">([](context& k, ptr<f32> y) {
+  auto s = k.alloc_shared<f32, 64>({.name = "s"});
+  k.local_store(s, k.zeros<f32, 64>());
+  auto p = s.access_ptr(access::r, {.offset = 16, .extent = 16});
+#ifdef TWIN
+  auto v = k.decl_buffer<f32, 16>({.data = p});
+#else
+  auto v = k.decl_buffer<f32, 32>({.data = p}); // expect-line
+#endif
+  store(y, reduce<sum>(k.local_load(v)));
+});
+void use_view_beyond_a_range() { view_beyond_a_range.check(); }
+#endif
+
+// case: written_through_a_reader
+// expect-error: kiln[R-BD07] s is written through an access_ptr that line {line-5} declares for reading only
+#if defined(TWIN) || defined(CASE_written_through_a_reader)
+inline constexpr auto written_through_a_reader = kernel<"written_through_a_reader">([](context& k, ptr<f32> y) {
+  auto s = k.alloc_shared<f32, 64>({.name = "s"});
+  k.local_store(s, k.zeros<f32, 64>());
+  auto v = k.decl_buffer<f32, 16>({.data = s.access_ptr(access::r, {.extent = 16})});
+#ifdef TWIN
+  store(y, reduce<sum>(k.local_load(v)));
+#else
+  // what was declared for reading is written
+  k.local_store(v, k.zeros<f32, 16>()); // expect-line
+#endif
+  store(y + 1 + k.arange<64>(), k.local_load(s));
+});
+void use_written_through_a_reader() { written_through_a_reader.check(); }
+#endif
+
+// case: access_to_nothing
+// expect-error: kiln[R-BD07] access_ptr for no access; say access::r, access::w or access::rw
+#if defined(TWIN) || defined(CASE_access_to_nothing)
+inline constexpr auto access_to_nothing = kernel<"access_to_nothing">([](context& k, ptr<f32> y) {
+  auto A = k.match_buffer(y, {8});
+#ifdef TWIN
+  store(A.access_ptr(access::w, {.offset = 4}), k.full<f32>(1));
+#else
+  store(A.access_ptr(access::none), k.full<f32>(1)); // expect-line
+#endif
+});
+void use_access_to_nothing() { access_to_nothing.check(); }
+#endif

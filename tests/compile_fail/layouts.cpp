@@ -1,5 +1,5 @@
 // Layouts of buffers and registers, pools with swizzles, tensor memory by hand: what is refused, with a twin that is not.
-#include <kiln/dsl/layout_tools.hpp>
+#include <kiln/dsl/matrix_layouts.hpp>
 #include <kiln/dsl/tensor_pool.hpp>
 #include <kiln/kernel.hpp>
 using namespace kiln;
@@ -391,7 +391,7 @@ void use_bulk_copy_into_padding() { bulk_copy_into_padding.check(); }
 #endif
 
 // case: accumulator_of_a_pair
-// expect-error: kiln[R-MM06] an accumulator of a pair of CTAs: matrix instructions of pairs are not there yet; use .cta_group = 1
+// expect-error: kiln[R-MM06] an accumulator of a pair of CTAs needs a pool of .cta_group = 2 and an even cluster x size, got 1 and 1
 #if defined(TWIN) || defined(CASE_accumulator_of_a_pair)
 inline constexpr auto accumulator_of_a_pair = kernel<"accumulator_of_a_pair">([](context& k) {
   auto pool = k.smem_pool({.name = "pool"});
@@ -407,4 +407,133 @@ inline constexpr auto accumulator_of_a_pair = kernel<"accumulator_of_a_pair">([]
   tp.dealloc();
 });
 void use_accumulator_of_a_pair() { accumulator_of_a_pair.check(); }
+#endif
+
+// case: factors_in_slots
+// expect-error: kiln[R-AL19] s: 2 buffers of 8-bit scale factors; they cannot be multi-buffered, give one a leading extent
+#if defined(TWIN) || defined(CASE_factors_in_slots)
+inline constexpr auto factors_in_slots = kernel<"factors_in_slots">([](context& k, ptr<i32> y) {
+#ifdef TWIN
+  auto s = k.local_alloc<u8, 2, 128, 4>(1, {.storage = storage::tmem, .name = "s"});
+#else
+  auto s = k.local_alloc<u8, 2, 128, 4>(2, {.storage = storage::tmem, .name = "s"}); // expect-line
+#endif
+  k.local_store(s[0], k.zeros<u8, 2, 128, 4>());
+  store(y, reduce<sum>(cast<i32>(k.local_load(s[0]))));
+});
+void use_factors_in_slots() { factors_in_slots.check(); }
+#endif
+
+// case: no_such_instruction
+// expect-error: kiln[R-MM01] M = 96 of 1 CTAs: an instruction has 64 or 128 rows, of a pair 128 or 256
+#if defined(TWIN) || defined(CASE_no_such_instruction)
+inline constexpr auto no_such_instruction = kernel<"no_such_instruction">([](context& k) {
+  auto pool = k.smem_pool({.name = "pool"});
+  auto tp = k.tmem_pool(pool, {.total_cols = 64, .name = "tp"});
+#ifdef TWIN
+  auto d = tp.alloc_mma_d<f32, 64, 64>({.m = 64, .name = "d"});
+#else
+  auto d = tp.alloc_mma_d<f32, 64, 64>({.m = 96, .name = "d"}); // expect-line
+#endif
+  pool.commit();
+  tp.commit();
+  k.local_store(d, k.zeros<f32, 64, 64>());
+  tp.dealloc();
+});
+void use_no_such_instruction() { no_such_instruction.check(); }
+#endif
+
+// case: rows_of_a_datapath
+// expect-error: kiln[R-AL19] 128 rows in datapath F, which has 64
+#if defined(TWIN) || defined(CASE_rows_of_a_datapath)
+inline constexpr auto rows_of_a_datapath = kernel<"rows_of_a_datapath">([](context& k) {
+  auto pool = k.smem_pool({.name = "pool"});
+  auto tp = k.tmem_pool(pool, {.total_cols = 64, .name = "tp"});
+#ifdef TWIN
+  auto d = tp.alloc<f32, 128, 64>({.layout = datapath::D, .name = "d"});
+#else
+  auto d = tp.alloc<f32, 128, 64>({.layout = datapath::F, .name = "d"}); // expect-line
+#endif
+  pool.commit();
+  tp.commit();
+  k.local_store(d, k.zeros<f32, 128, 64>());
+  tp.dealloc();
+});
+void use_rows_of_a_datapath() { rows_of_a_datapath.check(); }
+#endif
+
+// case: factors_that_do_not_fit
+// expect-error: kiln[R-MM07] 6 columns of factors are not a multiple of .per_mma * .reuse = 4 * 1
+#if defined(TWIN) || defined(CASE_factors_that_do_not_fit)
+inline constexpr auto factors_that_do_not_fit = kernel<"factors_that_do_not_fit">([](context& k) {
+  auto pool = k.smem_pool({.name = "pool"});
+  auto tp = k.tmem_pool(pool, {.total_cols = 64, .name = "tp"});
+#ifdef TWIN
+  auto s = tp.alloc_scale<u8, 128, 6>({.per_mma = 2, .name = "s"});
+#else
+  auto s = tp.alloc_scale<u8, 128, 6>({.per_mma = 4, .name = "s"}); // expect-line
+#endif
+  pool.commit();
+  tp.commit();
+  k.local_store(s, k.zeros<u8, 128, 6>());
+  tp.dealloc();
+});
+void use_factors_that_do_not_fit() { factors_that_do_not_fit.check(); }
+#endif
+
+// case: a_part_of_folded_columns
+// expect-error: kiln[R-BD04] d: its datapath does not lay columns one after the other; load and store it whole
+#if defined(TWIN) || defined(CASE_a_part_of_folded_columns)
+inline constexpr auto a_part_of_folded_columns = kernel<"a_part_of_folded_columns">([](context& k, ptr<f32> y) {
+  auto pool = k.smem_pool({.name = "pool"});
+  auto tp = k.tmem_pool(pool, {.total_cols = 64, .name = "tp"});
+#ifdef TWIN
+  auto d = tp.alloc<f32, 64, 64>({.layout = datapath::F, .name = "d"});
+#else
+  auto d = tp.alloc<f32, 64, 64>({.layout = datapath::B, .name = "d"});
+#endif
+  pool.commit();
+  tp.commit();
+  k.local_store(d, k.zeros<f32, 64, 64>());
+  store(y, reduce<sum>(k.local_load(k.subslice<32>(d, 32)))); // expect-line
+  tp.dealloc();
+});
+void use_a_part_of_folded_columns() { a_part_of_folded_columns.check(); }
+#endif
+
+// case: column_outside_of_the_pool
+// expect-error: kiln[R-BD07] a view of columns 56..71 exceeds the 64 of its pool
+#if defined(TWIN) || defined(CASE_column_outside_of_the_pool)
+inline constexpr auto column_outside_of_the_pool = kernel<"column_outside_of_the_pool">([](context& k, ptr<f32> y) {
+  auto pool = k.smem_pool({.name = "pool"});
+  auto tp = k.tmem_pool(pool, {.total_cols = 64, .name = "tp"});
+  auto a = tp.alloc<f32, 128, 64>({.name = "a"});
+  pool.commit();
+  tp.commit();
+  k.local_store(a, k.zeros<f32, 128, 64>());
+#ifdef TWIN
+  auto v = k.decl_buffer<f32, 128, 16>({.scope = storage::tmem, .allocated_addr = 48});
+#else
+  auto v = k.decl_buffer<f32, 128, 16>({.scope = storage::tmem, .allocated_addr = 56}); // expect-line
+#endif
+  store(y, reduce<sum>(k.local_load(v)));
+  tp.dealloc();
+});
+void use_column_outside_of_the_pool() { column_outside_of_the_pool.check(); }
+#endif
+
+// case: axes_with_a_hole
+// expect-error: kiln[R-LY07] a layout of axes that does not say which element every lane, warp and register has; give copies a replica, and leave offsets and other axes out
+#if defined(TWIN) || defined(CASE_axes_with_a_hole)
+inline constexpr auto axes_with_a_hole = kernel<"axes_with_a_hole">([](context& k, ptr<f32> y) {
+  using layout::axis;
+#ifdef TWIN
+  constexpr auto L = layout::S<4, 16>({1, axis::warp}, {1, axis::lane}) + layout::R<2>({16, axis::lane});
+#else
+  constexpr auto L = layout::S<4, 16>({1, axis::warp}, {1, axis::lane});
+#endif
+  auto x = k.require_layout(k.zeros<f32, 64>(), layout::registers(L)); // expect-line
+  store(y + k.arange<64>(), x);
+});
+void use_axes_with_a_hole() { axes_with_a_hole.check(); }
 #endif

@@ -218,3 +218,45 @@ inline constexpr auto negative_pending = kernel<"negative_pending">([](context& 
 });
 void use_negative_pending() { negative_pending.check(); }
 #endif
+
+// What is in a header of its own says which.
+// case: needs_buffer_header
+// expect-error: kiln: k.match_buffer is in a header of its own; #include <kiln/dsl/buffer.hpp>
+#if defined(TWIN) || defined(CASE_needs_buffer_header)
+inline constexpr auto needs_buffer_header = kernel<"needs_buffer_header">([](context& k, ptr<f32> y) {
+#ifdef TWIN
+  store(y, k.full<f32>(1));
+#else
+  auto A = k.match_buffer(y, {4}); // expect-line
+#endif
+});
+void use_needs_buffer_header() { needs_buffer_header.check(); }
+#endif
+
+// case: element_needs_header
+// expect-error: kiln: this is in a header of its own; #include <kiln/dsl/buffer.hpp>
+#if defined(TWIN) || defined(CASE_element_needs_header)
+inline constexpr auto element_needs_header = kernel<"element_needs_header">([](context& k, ptr<f32> y) {
+  auto s = k.alloc_shared<f32, 4>();
+  k.local_store(s, k.zeros<f32, 4>());
+#ifdef TWIN
+  store(y + k.arange<1>(), k.local_load(s[1]));
+#else
+  s(1); // expect-line
+#endif
+});
+void use_element_needs_header() { element_needs_header.check(); }
+#endif
+
+// case: needs_layout_header
+// expect-error: kiln: k.dump_layout is in a header of its own; #include <kiln/dsl/layout_tools.hpp>
+#if defined(TWIN) || defined(CASE_needs_layout_header)
+inline constexpr auto needs_layout_header = kernel<"needs_layout_header">([](context& k, ptr<f32> y) {
+  auto x = k.zeros<f32, 64>();
+#ifndef TWIN
+  k.dump_layout(x); // expect-line
+#endif
+  store(y + k.arange<64>(), x);
+});
+void use_needs_layout_header() { needs_layout_header.check(); }
+#endif

@@ -1,4 +1,5 @@
 // Pools, buffers declared over bytes that something else owns, and reinterpreted views.
+#include <kiln/dsl/buffer.hpp>
 #include <kiln/kernel.hpp>
 using namespace kiln;
 
@@ -184,18 +185,69 @@ inline constexpr auto reinterpreted = kernel<"reinterpreted">([](context& k, ptr
 #endif
 
 // case: runtime_place
-// expect-error: kiln[R-BD08] decl_buffer over a part of ring at a runtime offset; declare it over the whole and slice or index the result
+// expect-error: kiln[R-BD08] decl_buffer over a part of ring at a runtime offset: #include <kiln/dsl/buffer.hpp>, and it must be known to be a multiple of its size; or declare it over the whole and slice or index the result
 #if defined(TWIN) || defined(CASE_runtime_place)
 inline constexpr auto runtime_place = kernel<"runtime_place">([](context& k, ptr<f32> p) {
-  auto ring = k.local_alloc<f32, 64>(2, {.name = "ring"});
-  k.local_store(ring[0], k.zeros<f32, 64>());
-  k.local_store(ring[1], k.zeros<f32, 64>());
+  auto ring = k.local_alloc<f32, 8, 24>(2, {.name = "ring"});
+  for (auto i : k.range(0, 2)) k.local_store(ring[i], k.zeros<f32, 8, 24>());
+  auto row = ring[k.program_id(0) & 1][k.program_id(1) & 7];
 #ifdef TWIN
-  auto v = k.local_reinterpret<i32, 64>(ring[k.program_id(0) & 1]);
+  auto v = k.decl_buffer<i32, 8>({.data = row, .elem_offset = 16});
 #else
-  auto v = k.decl_buffer<i32, 64>({.data = ring[k.program_id(0) & 1]}); // expect-line
+  auto v = k.decl_buffer<i32, 16>({.data = row}); // expect-line
 #endif
   store(p, cast<f32>(reduce<max>(k.local_load(v))));
 });
 void use_runtime_place() { runtime_place.check(); }
+#endif
+
+// case: arena_beside_memory
+// expect-error: kiln[R-CP06] s has shared memory of its own beside the arena of line {line-1}; declare it over the arena, or allocate it from a pool with .backing
+#if defined(TWIN) || defined(CASE_arena_beside_memory)
+inline constexpr auto arena_beside_memory = kernel<"arena_beside_memory">([](context& k, ptr<f32> p) {
+  auto arena = k.alloc_buffer<f32, scope::shared_dyn, 128>({.name = "arena"});
+#ifdef TWIN
+  auto s = k.decl_buffer<f32, 64>({.data = arena, .name = "s"});
+#else
+  auto s = k.alloc_shared<f32, 64>({.name = "s"}); // expect-line
+#endif
+  k.local_store(s, k.zeros<f32, 64>());
+  store(p + k.arange<64>(), k.local_load(s));
+});
+void use_arena_beside_memory() { arena_beside_memory.check(); }
+#endif
+
+// case: second_arena
+// expect-error: kiln[R-CP06] second dynamic arena at line {line}; one exists since line {line-4}, declare a view of it
+#if defined(TWIN) || defined(CASE_second_arena)
+inline constexpr auto second_arena = kernel<"second_arena">([](context& k, ptr<f32> p) {
+  auto a = k.alloc_buffer<f32, scope::shared_dyn, 128>({.name = "a"});
+#ifdef TWIN
+  auto b = k.alloc_buffer<f32, scope::shared_static, 64>({.name = "b"});
+#else
+  auto b = k.alloc_buffer<f32, scope::shared_dyn, 64>({.name = "b"}); // expect-line
+#endif
+  k.local_store(a, k.zeros<f32, 128>());
+  k.local_store(b, k.zeros<f32, 64>());
+  store(p + k.arange<64>(), k.local_load(b));
+});
+void use_second_arena() { second_arena.check(); }
+#endif
+
+// case: backing_is_full
+// expect-error: kiln[R-BD07] b ends at byte 640 of its pool, whose .backing has 512
+#if defined(TWIN) || defined(CASE_backing_is_full)
+inline constexpr auto backing_is_full = kernel<"backing_is_full">([](context& k, ptr<f32> p) {
+  auto arena = k.alloc_buffer<f32, scope::shared_dyn, 128>({.name = "arena"});
+  auto pool = k.smem_pool({.backing = arena, .name = "pool"});
+  auto a = pool.alloc<f32, 64>({.name = "a"});
+#ifdef TWIN
+  auto b = pool.alloc<f32, 64>({.name = "b"});
+#else
+  auto b = pool.alloc<f32, 96>({.name = "b"}); // expect-line
+#endif
+  k.local_store(a, k.zeros<f32, 64>());
+  store(p + k.arange<64>(), k.local_load(a));
+});
+void use_backing_is_full() { backing_is_full.check(); }
 #endif

@@ -1,8 +1,8 @@
 // Phase allocators as plain constants (offsets, sizes, barriers, what is refused) and inside kernels.
-#include "host_kernel.hpp"
-#include "interpret.hpp"
+#include "phase_kernel.hpp"
+#include "run_everywhere.hpp"
 
-#include <kiln/dsl/allocator.hpp>
+#include <kiln/dsl/pipeline.hpp>
 
 #include <array>
 
@@ -159,32 +159,6 @@ static_assert([] {
 
 // -- in kernels ----------------------------------------------------------------------------------------------------------------
 
-std::uint64_t word(void const* p) { return reinterpret_cast<std::uintptr_t>(p); }
-
-auto phases = [](context& k, ptr<const f32> x, ptr<f32> y) {
-  smem_allocation<f32, 8, 16> a{.name = "a"}, b{.name = "b"};
-  smem_allocation<f32, 256> out{.name = "out"};
-  smem_allocation<f32> tail{.name = "tail", .count = 16};
-  smem_allocator al(k);
-  al.add(a), al.add(b), al.add(out), al.add(tail);
-  al.add_alias_group({{&a, &b}, {&out}});
-  al.compute_layout();
-  al.allocate(k);
-  auto at = k.iota<0, 8, 16>() * 16 + k.iota<1, 8, 16>();
-  auto line = k.arange<256>();
-  for (auto i : k.range(0, 3)) { // phases come back
-    k.local_store(al.get(k, a), load(x + i * 256 + at));
-    k.local_store(al.get(k, b), load(x + i * 256 + 128 + at));
-    k.local_store(al.get<16>(k, tail), load(x + i + k.arange<16>()));
-    auto sum = k.local_load(al.get(k, a)) + k.local_load(al.get(k, b));
-    k.local_store(al.get(k, out), cast<f32>(line) + cast<f32>(i));
-    store(y + i * 640 + line, k.local_load(al.get(k, out)));
-    store(y + i * 640 + 256 + at, sum);
-    store(y + i * 640 + 384 + k.arange<16>(), k.local_load(al.get<16>(k, tail)));
-    store(y + i * 640 + 512 + at, cast<f32>(k.local_load(al.get_as_type<i32, 8, 16>(k, out)) & 1));
-  }
-};
-
 // Nothing is declared after the layout is computed: a pipeline group would have no barriers.
 static_assert([] {
   pipeline_config p{.num_stages = 2};
@@ -199,29 +173,174 @@ static_assert([] {
 }());
 
 TEST(allocators, phases_take_turns) {
-  graph const g = record(phases);
-  ASSERT_TRUE(validate(g).ok()) << validate(g).text;
+  auto g = record([](context& k, ptr<const f32> x, ptr<f32> y) { phases(k, x, y); });
   EXPECT_EQ(place_local(g).total(), 1152);
   std::vector<f32> in(800);
   for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<f32>(i * 3 % 71);
-  std::vector<f32> host(2000);
-  host_kernel const f(g);
-  f.run({word(in.data()), word(host.data())}, {1});
-  for (auto policy : all_policies) {
-    guarded<f32> x(in), y(1920);
-    ip::report const r = ip::run(g, {1}, std::initializer_list<ip::host_argument>{x, y}, {.policy = policy});
-    EXPECT_TRUE(r.clean()) << (r.clean() ? "" : r.diagnostics[0].text);
-    for (std::size_t i = 0; i < 3; ++i) {
-      for (std::size_t c = 0; c < 256; ++c) ASSERT_EQ(y[i * 640 + c], static_cast<f32>(c + i));
-      for (std::size_t c = 0; c < 128; ++c) ASSERT_EQ(y[i * 640 + 256 + c], in[i * 256 + c] + in[i * 256 + 128 + c]);
-      for (std::size_t c = 0; c < 16; ++c) ASSERT_EQ(y[i * 640 + 384 + c], in[i + c]);
-      for (std::size_t c = 0; c < 128; ++c) ASSERT_EQ(y[i * 640 + 512 + c], static_cast<f32>(std::bit_cast<i32>(static_cast<f32>(c + i)) & 1));
-      for (std::size_t c = 0; c < 640; ++c) {
-        if (c == 400) c = 512; // nothing is stored between
-        ASSERT_EQ(host[i * 640 + c], y[i * 640 + c]) << i << ", " << c;
-      }
-    }
+  auto const y = run_everywhere(g, in, 1920);
+  for (std::size_t i = 0; i < 3; ++i) {
+    for (std::size_t c = 0; c < 256; ++c) ASSERT_EQ(y[i * 640 + c], static_cast<f32>(c + i));
+    for (std::size_t c = 0; c < 128; ++c) ASSERT_EQ(y[i * 640 + 256 + c], in[i * 256 + c] + in[i * 256 + 128 + c]);
+    for (std::size_t c = 0; c < 16; ++c) ASSERT_EQ(y[i * 640 + 384 + c], in[i + c]);
+    for (std::size_t c = 400; c < 512; ++c) ASSERT_EQ(y[i * 640 + c], -1);
+    for (std::size_t c = 0; c < 128; ++c) ASSERT_EQ(y[i * 640 + 512 + c], static_cast<f32>(std::bit_cast<i32>(static_cast<f32>(c + i)) & 1));
   }
+}
+
+// -- pipelines -----------------------------------------------------------------------------------------------------------------
+
+struct ring_resource {
+  smem_allocation<f32, 3, 128> data{.name = "ring"};
+  pipeline_config p;
+  pipeline_group* g = nullptr;
+  constexpr std::array<allocation_ref, 1> smem_requirements() { return {{&data}}; }
+  constexpr pipeline_config& pipeline() { return p; }
+  constexpr pipeline_group* group() { return g; }
+};
+
+// Bulk copies fill three stages, another task empties them. `wrong` leaves one part out.
+constexpr void copies_between_tasks(context& k, ptr<const f32> x, ptr<f32> y, kiln::val<i32> n, int wrong) {
+  ring_resource r{.p = {.kind = pipe::tma_async, .num_stages = 3, .num_bytes = wrong == 1 ? 256 : 512}};
+  smem_allocation<u32, 1> slot{.name = "slot", .alignment = 4};
+  smem_allocator al(k);
+  al.add_resource(r);
+  al.add_tmem_ptr(slot);
+  al.compute_layout();
+  al.allocate(k);
+  al.assign_barrier_ptrs();
+  resource_context c(k, al);
+  k.local_store(al.get(k, slot), k.full<u32, 1>(64));
+  auto lanes = k.arange<128>();
+  k.async_tasks(k.task_default({.name = "use"}, [&] {
+                  pipeline_consumer in(k, r);
+                  for (auto i : k.range(0, n)) {
+                    auto s = in.wait();
+                    store(y + i * 128 + lanes, k.local_load(c.get(r.data)[s]) * 2.f);
+                    if (wrong != 2) in.release();
+                  }
+                }),
+                k.task({.num_warps = 1, .name = "make"}, [&] {
+                  pipeline_producer out(k, r);
+                  for (auto i : k.range(0, n)) {
+                    auto s = wrong == 3 ? out.stage() : out.acquire();
+                    k.async_load_bulk(x + i * 128, c.get(r.data)[s], out.full());
+                    out.commit();
+                  }
+                }));
+  store(y + n * 128, cast<f32>(c.tmem_address(5)));
+}
+TEST(allocators, a_pipeline_of_copies) {
+  auto g = record([](context& k, ptr<const f32> x, ptr<f32> y, kiln::val<i32> n) { copies_between_tasks(k, x, y, n, 0); });
+  std::vector<f32> in(128 * 11);
+  for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<f32>(i % 97);
+  for (i32 n : {1, 3, 11}) {
+    auto const y = run_everywhere(g, in, static_cast<std::size_t>(n) * 128 + 1, n);
+    for (std::size_t i = 0; i < static_cast<std::size_t>(n) * 128; ++i) ASSERT_EQ(y[i], in[i] * 2) << i;
+    EXPECT_EQ(y.back(), 69);
+  }
+  // 3 x 128 f32 and the slot, rounded up, and six barriers.
+  EXPECT_EQ(place_local(g).total(), 1664 + 48);
+}
+TEST(allocators, a_pipeline_with_a_part_missing) {
+  auto verdict = [](auto wrong) {
+    auto g = record([](context& k, ptr<const f32> x, ptr<f32> y, kiln::val<i32> n) { copies_between_tasks(k, x, y, n, decltype(wrong)::value); });
+    return validate(g).text + std::string();
+  };
+  auto starts = [&](std::string const& text, char const* with) { return text.starts_with(with); };
+  auto const bytes = verdict(std::integral_constant<int, 1>{}), release = verdict(std::integral_constant<int, 2>{}), acquire = verdict(std::integral_constant<int, 3>{});
+  EXPECT_TRUE(starts(bytes, "kiln[R-BR01]")) << bytes;
+  EXPECT_TRUE(starts(release, "kiln[R-BR02]")) << release;
+  EXPECT_TRUE(starts(acquire, "kiln[R-BR03]") || starts(acquire, "kiln[R-HZ03]") || starts(acquire, "kiln[R-HZ02]")) << acquire;
+}
+
+// Two producers and one consumer; then one producer and two consumers. Arrivals of whole agents, and of all their threads.
+TEST(allocators, groups_of_pipelines) {
+  auto merge = [](auto form, auto threads) {
+    return record([](context& k, ptr<const f32> x, ptr<f32> y, kiln::val<i32> n) {
+      constexpr auto kind = decltype(form)::value;
+      constexpr int of_threads = decltype(threads)::value;
+      pipeline_group both{.name = "both", .kind = kind};
+      ring_resource a{.data = {.name = "a"}, .p = {.num_stages = 3, .producer_threads = of_threads}, .g = &both};
+      ring_resource b{.data = {.name = "b"}, .p = {.num_stages = 3, .producer_threads = of_threads}, .g = &both};
+      both.add(a.p, "a"), both.add(b.p, "b");
+      smem_allocator al(k);
+      al.add_resource(a), al.add_resource(b);
+      al.add_pipeline_group(both);
+      al.compute_layout();
+      al.allocate(k);
+      al.assign_barrier_ptrs();
+      auto lanes = k.arange<128>();
+      auto fill = [&](ring_resource& r, int from) {
+        return [&, from] {
+          pipeline_producer out(k, r);
+          for (auto i : k.range(0, n)) {
+            auto s = out.acquire();
+            k.local_store(al.get(k, r.data)[s], load(x + i * 128 + lanes + from));
+            out.commit();
+          }
+        };
+      };
+      k.async_tasks(k.task_default({}, [&] {
+                      pipeline_consumer in(k, both);
+                      for (auto i : k.range(0, n)) {
+                        auto s = in.wait();
+                        store(y + i * 128 + lanes, k.local_load(al.get(k, a.data)[s]) - k.local_load(al.get(k, b.data)[s]));
+                        in.release();
+                      }
+                    }),
+                    k.task({.num_warps = 2}, fill(a, 1)), k.task({.num_warps = 2}, fill(b, 0)));
+    });
+  };
+  auto fork = record([](context& k, ptr<const f32> x, ptr<f32> y, kiln::val<i32> n) {
+    pipeline_group both{.name = "both", .kind = pipeline_group::form::fork};
+    ring_resource a{.data = {.name = "a"}, .p = {.num_stages = 3}, .g = &both}, b{.data = {.name = "b"}, .p = {.num_stages = 3}, .g = &both};
+    both.add(a.p, "a"), both.add(b.p, "b");
+    smem_allocator al(k);
+    al.add_resource(a), al.add_resource(b);
+    al.add_pipeline_group(both);
+    al.compute_layout();
+    al.allocate(k);
+    al.assign_barrier_ptrs();
+    auto lanes = k.arange<128>();
+    auto drain = [&](ring_resource& r, int where) {
+      return [&, where] {
+        pipeline_consumer in(k, r);
+        for (auto i : k.range(0, n)) {
+          auto s = in.wait();
+          store(y + i * 256 + lanes + where, k.local_load(al.get(k, r.data)[s]));
+          in.release();
+        }
+      };
+    };
+    k.async_tasks(k.task_default({}, [&] {
+                    pipeline_producer out(k, both);
+                    for (auto i : k.range(0, n)) {
+                      auto s = out.acquire();
+                      auto v = load(x + i * 128 + lanes);
+                      k.local_store(al.get(k, a.data)[s], v);
+                      k.local_store(al.get(k, b.data)[s], v + 1.f);
+                      out.commit();
+                    }
+                  }),
+                  k.task({.num_warps = 1}, drain(a, 0)), k.task({.num_warps = 1}, drain(b, 128)));
+  });
+  std::vector<f32> in(128 * 8 + 1);
+  for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<f32>(i * i % 89);
+  using form = pipeline_group::form;
+  std::vector<graph> merges;
+  merges.push_back(merge(std::integral_constant<form, form::merge>{}, std::integral_constant<int, 1>{}));
+  merges.push_back(merge(std::integral_constant<form, form::merge>{}, std::integral_constant<int, 64>{}));
+  merges.push_back(merge(std::integral_constant<form, form::fused_merge>{}, std::integral_constant<int, 1>{}));
+  for (graph const& g : merges) {
+    auto const y = run_everywhere(g, in, 128 * 8, 8);
+    for (std::size_t i = 0; i < 128 * 8; ++i) ASSERT_EQ(y[i], in[i + 1] - in[i]) << i;
+  }
+  auto const y = run_everywhere(fork, in, 256 * 8, 8);
+  for (std::size_t i = 0; i < 8; ++i)
+    for (std::size_t c = 0; c < 128; ++c) {
+      ASSERT_EQ(y[i * 256 + c], in[i * 128 + c]);
+      ASSERT_EQ(y[i * 256 + 128 + c], in[i * 128 + c] + 1);
+    }
 }
 
 TEST(allocators, a_mixed_up_phase_is_found_at_run_time_too) {

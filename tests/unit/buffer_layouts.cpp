@@ -2,7 +2,7 @@
 // the layout; pools with layouts; tensor memory by hand.
 #include "run_everywhere.hpp"
 
-#include <kiln/dsl/layout_tools.hpp>
+#include <kiln/dsl/matrix_layouts.hpp>
 #include <kiln/dsl/tensor_pool.hpp>
 
 namespace {
@@ -211,6 +211,93 @@ TEST(buffer_layouts, as_shape_and_stride) {
   EXPECT_EQ(d.view(), "((_32,_4),_1):((_1,_32),_0)");
 }
 
+// -- layouts on axes, and of matrix units ---------------------------------------------------------------------------------------------
+
+using layout::axis;
+// A tile on named axes, with a replica and an offset.
+constexpr axis_layout worked = layout::S<8, 2, 4, 2>({4, axis::lane}, {1, axis::warp}, {1, axis::lane}, 1) + layout::R<2>({4, axis::warp}) + layout::O{axis::warp, 5};
+static_assert([] {
+  for (int i = 0; i < 8; ++i)
+    for (int j = 0; j < 16; ++j)
+      for (int c = 0; c < 2; ++c) {
+        axis_layout::place const p = worked.apply(i * 16 + j, c);
+        if (p[axis::lane] != 4 * i + j / 2 % 4 || p[axis::warp] != j / 8 + 5 + 4 * c || p[axis::m] != j % 2) return false;
+      }
+  return worked.apply(127)[axis::lane] == 31 && worked.apply(127)[axis::warp] == 6 && worked.apply(127, 1)[axis::warp] == 10 && worked.copies() == 2 && worked.size() == 128;
+}());
+static_assert(layout::S<4, 8>(1, 4).apply(3 * 8 + 5)[axis::m] == 23 && layout::S<4, 8>(1, 4).cosize() == 32);
+static_assert(layout::S<32>(1) == layout::S<4, 8>(8, 1) && !(layout::S<4, 8>(1, 4) == layout::S<4, 8>(8, 1)));
+static_assert(layout::S<4, 8>(8, 1).permute<1, 0>() == layout::S<8, 4>(1, 8));
+
+/// Where thread t's register v of a register layout comes from.
+constexpr int element(layout::register_map const& l, int t, int v) {
+  int x = 0;
+  for (int i = 0; i < register_layout::count(l.threads.list); ++i)
+    if (t >> i & 1) x |= register_layout::bit(l.threads.list, i) < 0 ? 0 : 1 << register_layout::bit(l.threads.list, i);
+  for (int i = 0; i < register_layout::count(l.values.list); ++i)
+    if (v >> i & 1) x |= register_layout::bit(l.values.list, i) < 0 ? 0 : 1 << register_layout::bit(l.values.list, i);
+  return x;
+}
+// On axes: the same as by hand.
+static_assert([] {
+  auto a = layout::registers(layout::S<4, 8>({1, axis::warp}, 1) + layout::R<32>({1, axis::lane}));
+  auto b = layout::registers(layout::threads<32, 4>({0, 8}), layout::values<8>({1}));
+  return a.threads.list == b.threads.list && a.values.list == b.values.list && !a.threads.incomplete;
+}());
+static_assert(layout::registers(layout::S<16, 4>({1, axis::lane}, 1)).threads.incomplete); // half of the lanes
+static_assert(layout::registers(worked).threads.incomplete);                               // an offset
+// wgmma: row 16 w + 8 (v / 2 % 2) + l / 4, column 8 (v / 4) + 2 (l % 4) + v % 2.
+static_assert([] {
+  constexpr auto l = layout::wgmma_acc<64>();
+  for (int t = 0; t < 128; ++t)
+    for (int v = 0; v < 32; ++v)
+      if (element(l, t, v) != (16 * (t / 32) + 8 * (v / 2 % 2) + t % 32 / 4) * 64 + 8 * (v / 4) + 2 * (t % 4) + v % 2) return false;
+  return true;
+}());
+// mfma 32x32: column l % 32, row 8 (v / 4) + 4 (l / 32) + v % 4; 16x16: row 4 (l / 16) + v.
+static_assert([] {
+  constexpr auto big = layout::mfma_acc<32, 32, 8>();
+  constexpr auto small = layout::mfma_acc<16, 16, 16>();
+  constexpr auto wide = layout::mfma_acc<4, 64, 4>();
+  constexpr auto tall = layout::mfma_acc<64, 4, 4>();
+  for (int l = 0; l < 64; ++l) {
+    for (int v = 0; v < 16; ++v)
+      if (element(big, l, v) != (8 * (v / 4) + 4 * (l / 32) + v % 4) * 32 + l % 32) return false;
+    for (int v = 0; v < 4; ++v)
+      if (element(small, l, v) != (4 * (l / 16) + v) * 16 + l % 16 || element(wide, l, v) != v * 64 + l || element(tall, l, v) != l * 4 + v) return false;
+  }
+  return register_layout::count(big.threads.list) == 6 && register_layout::count(big.values.list) == 4 && register_layout::count(wide.values.list) == 2;
+}());
+// wmma: version 1 alternates rows between the halves of a wave, 2 and 3 give each half eight.
+static_assert([] {
+  constexpr auto one = layout::wmma_acc<1>(), two = layout::wmma_acc<2>(), turned = layout::wmma_acc<3, 16, 16, true>();
+  for (int l = 0; l < 32; ++l)
+    for (int v = 0; v < 8; ++v)
+      if (element(one, l, v) != (2 * v + l / 16) * 16 + l % 16 || element(two, l, v) != (8 * (l / 16) + v) * 16 + l % 16 || element(turned, l, v) != (l % 16) * 16 + 8 * (l / 16) + v) return false;
+  return true;
+}());
+// mma.sync m16n8k16, 16-bit: a: row l / 4 + 8 (v / 2 % 2), k 2 (l % 4) + v % 2 + 8 (v / 4); b: k 2 (l % 4) + v % 2 + 8 (v / 2), column l / 4.
+static_assert([] {
+  constexpr auto a = layout::dot_operand<0, layout::unit::mma, 2, 16, 16>();
+  constexpr auto b = layout::dot_operand<1, layout::unit::mma, 2, 16, 8>();
+  for (int l = 0; l < 32; ++l) {
+    for (int v = 0; v < 8; ++v)
+      if (element(a, l, v) != (l / 4 + 8 * (v / 2 % 2)) * 16 + 2 * (l % 4) + v % 2 + 8 * (v / 4)) return false;
+    for (int v = 0; v < 4; ++v)
+      if (element(b, l, v) != (2 * (l % 4) + v % 2 + 8 * (v / 2)) * 8 + l / 4) return false;
+  }
+  constexpr auto shared = layout::dot_operand<1, layout::unit::mma, 2, 16, 8>(4); // the same in four warps
+  return element(shared, 37, 1) == element(b, 5, 1) && register_layout::count(shared.threads.list) == 7;
+}());
+// mfma 32x32x8, four along k: row l % 32, k 4 (l / 32) + v.
+static_assert([] {
+  constexpr auto a = layout::dot_operand<0, layout::unit::mfma32, 4, 32, 8>();
+  for (int l = 0; l < 64; ++l)
+    for (int v = 0; v < 4; ++v)
+      if (element(a, l, v) != (l % 32) * 8 + 4 * (l / 32) + v) return false;
+  return true;
+}());
+
 // -- tensor memory by hand --------------------------------------------------------------------------------------------------------
 
 TEST(buffer_layouts, a_pool_of_tensor_memory) {
@@ -239,6 +326,101 @@ TEST(buffer_layouts, a_pool_of_tensor_memory) {
   auto const out = run_everywhere(g, in, 4097);
   for (std::size_t i = 0; i < 4096; ++i) ASSERT_EQ(out[i], in[i]);
   EXPECT_EQ(out[4096], 128 * 64 * 5 + 64 * 64 * 3);
+}
+// Where a datapath puts row and column.
+static_assert(place_in_tensor_memory(datapath::D, 128, 64, 127, 5) == tensor_place{127, 5});
+static_assert(place_in_tensor_memory(datapath::F, 64, 32, 17, 3) == tensor_place{33, 3});
+static_assert(place_in_tensor_memory(datapath::F, 64, 32, 0, 3, 1) == tensor_place{16, 3} && place_in_tensor_memory(datapath::F, 64, 32, 63, 31, 1) == tensor_place{127, 31});
+static_assert(place_in_tensor_memory(datapath::B, 64, 32, 5, 3) == tensor_place{5, 3} && place_in_tensor_memory(datapath::B, 64, 32, 5, 20) == tensor_place{69, 4});
+static_assert(place_in_tensor_memory(datapath::scale, 128, 8, 33, 5) == tensor_place{1, 4 + 16 + 1});
+// Columns of factors: 128 rows of 8, four to a column; of 6, which do not fill their columns; reused ones take none.
+static_assert(detail::columns_reached(detail::scale_layout(1, 128, 8)) == 32 && detail::columns_reached(detail::scale_layout(1, 128, 6)) == 8 * 3 + 6);
+static_assert(detail::columns_reached(detail::scale_layout(1, 128, 8, 1, 4)) == 14 && detail::columns_reached(detail::scale_layout(2, 64, 8, 4, 1)) == 32);
+static_assert([] { // every element has a place of its own
+  for (datapath d : {datapath::F, datapath::B, datapath::scale}) {
+    bool used[128 * 32]{};
+    for (int r = 0; r < 64; ++r)
+      for (int c = 0; c < 8; ++c) {
+        tensor_place const p = place_in_tensor_memory(d, 64, 8, r, c);
+        if (used[p.lane * 32 + p.column]) return false;
+        used[p.lane * 32 + p.column] = true;
+      }
+  }
+  return true;
+}());
+
+// Two halves of the lanes in the same columns; halves of the columns in two halves of the lanes; factors.
+constexpr auto datapaths = [](context& k, ptr<const i32> x, ptr<i32> y, int slab) {
+  auto pool = k.smem_pool({.name = "pool"});
+  auto tp = k.tmem_pool(pool, {.total_cols = 128, .name = "tp"});
+  auto low = tp.alloc_mma_d<i32, 64, 32>({.m = 64, .name = "low"});
+  tp.move_base_to(0);
+  auto high = tp.alloc<i32, 64, 32>({.layout = datapath::F, .sub_slab = slab, .name = "high"});
+  auto folded = tp.alloc_mma_d<i32, 64, 32>({.m = 64, .weight_stationary = true, .name = "folded"}); // 16 columns
+  int const mark = tp.cursor();
+  auto factors = tp.alloc_scale<u8, 2, 64, 8>({.per_mma = 2, .name = "factors"}); // 8 columns
+  auto operand = tp.alloc_mma_a<i16, 64, 32>({.m = 64, .name = "operand"});
+  pool.commit();
+  tp.commit();
+  auto at = k.iota<0, 64, 32>() * 32 + k.iota<1, 64, 32>();
+  k.local_store(low, load(x + at));
+  k.local_store(high, load(x + at) + 1);
+  k.local_store(folded, load(x + at) + 2);
+  auto of_factors = k.iota<0, 2, 64, 8>() * 512 + k.iota<1, 2, 64, 8>() * 8 + k.iota<2, 2, 64, 8>();
+  k.local_store(factors, cast<u8>(of_factors & 255));
+  k.local_store(operand, cast<i16>(at));
+  store(y + at, k.local_load(low));
+  store(y + 2048 + at, k.local_load(high));
+  store(y + 4096 + at, k.local_load(folded));
+  store(y + 6144 + of_factors, cast<i32>(k.local_load(factors)));
+  auto part = k.iota<0, 64, 8>() * 8 + k.iota<1, 64, 8>();
+  store(y + 7168 + part, k.local_load(k.subslice<8>(low, 16))); // columns of F follow each other
+  store(y + 7680 + part, cast<i32>(k.local_load(k.subslice<8>(operand, 8))));
+  tp.dealloc();
+  k.let(mark);
+};
+TEST(buffer_layouts, datapaths_of_tensor_memory) {
+  auto g = record([](context& k, ptr<const i32> x, ptr<i32> y) { datapaths(k, x, y, 1); });
+  EXPECT_EQ(g.buffers[5].place.offset, 32); // folded, behind the shared columns
+  EXPECT_EQ(g.buffers[6].place.offset, 48);
+  EXPECT_EQ(g.buffers[7].place.offset, 56);
+  auto const in = numbers(2048);
+  auto const out = run_everywhere(g, in, 8192);
+  for (std::size_t i = 0; i < 2048; ++i) {
+    ASSERT_EQ(out[i], in[i]);
+    ASSERT_EQ(out[2048 + i], in[i] + 1);
+    ASSERT_EQ(out[4096 + i], in[i] + 2);
+  }
+  for (std::size_t i = 0; i < 1024; ++i) ASSERT_EQ(out[6144 + i], static_cast<i32>(i & 255));
+  for (std::size_t r = 0; r < 64; ++r)
+    for (std::size_t c = 0; c < 8; ++c) {
+      ASSERT_EQ(out[7168 + r * 8 + c], in[r * 32 + 16 + c]);
+      ASSERT_EQ(out[7680 + r * 8 + c], static_cast<i32>(r * 32 + 8 + c));
+    }
+  // The same half twice is one buffer over the other.
+  auto over = record([](context& k, ptr<const i32> x, ptr<i32> y) { datapaths(k, x, y, 0); });
+  EXPECT_TRUE(validate(over).view().starts_with("kiln[R-PA15] low (64 B) is read") || validate(over).view().starts_with("kiln[R-PA15] low (")) << validate(over).text;
+}
+// 8-bit integers in tensor memory are scale factors: four to a column, 32 rows beside each other.
+TEST(buffer_layouts, scale_factors_of_local_alloc) {
+  auto g = record([](context& k, ptr<const i32> x, ptr<i32> y) {
+    auto s = k.local_alloc<u8, 96, 6>(1, {.storage = storage::tmem, .name = "s"});
+    auto two = k.local_alloc<i8, 2, 32, 4>(1, {.storage = storage::tmem, .name = "two"});
+    auto at = k.iota<0, 96, 6>() * 6 + k.iota<1, 96, 6>();
+    auto of_two = k.iota<0, 2, 32, 4>() * 128 + k.iota<1, 2, 32, 4>() * 4 + k.iota<2, 2, 32, 4>();
+    k.local_store(s[0], cast<u8>(load(x + at)));
+    k.local_store(two[0], cast<i8>(load(x + of_two)));
+    store(y + at, cast<i32>(k.local_load(s[0])));
+    store(y + 576 + of_two, cast<i32>(k.local_load(two[0])));
+  });
+  graph_view const v = g;
+  EXPECT_EQ(detail::storage_bytes(v, 0), 4 * 3 * 2); // ceil(96 / 32) * ceil(6 / 4) columns
+  EXPECT_EQ(detail::storage_bytes(v, 1), 4 * 2);
+  std::vector<i32> in(576);
+  for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<i32>(i * 7 % 120);
+  auto const out = run_everywhere(g, in, 832);
+  for (std::size_t i = 0; i < 576; ++i) ASSERT_EQ(out[i], in[i]);
+  for (std::size_t i = 0; i < 256; ++i) ASSERT_EQ(out[576 + i], in[i]);
 }
 TEST(buffer_layouts, tensor_memory_outside_of_its_life) {
   auto faults = [](graph_view g) {

@@ -1,6 +1,9 @@
 // Pools, buffers declared over existing bytes, and reinterpreted views: places in the graph, values on interpreter and host.
 #include "run_everywhere.hpp"
 
+#include <kiln/dsl/buffer.hpp>
+#include <kiln/dsl/tensor_pool.hpp>
+
 namespace {
 
 using namespace kiln;
@@ -74,6 +77,126 @@ TEST(pools, buffers_over_existing_bytes) {
   for (std::size_t i = 0; i < 256; ++i) ASSERT_EQ(out[72 + i], i >= 96 && i < 160 ? 7.f : in[i]);
   for (std::size_t i = 0; i < 16; ++i) ASSERT_EQ(out[328 + i], in[48 + i]);
   for (std::size_t i = 0; i < 64; ++i) ASSERT_EQ(out[344 + i], -in[i]);
+}
+
+// Windows whose place only the launch knows: parts of slots, at multiples of their size.
+TEST(pools, windows_at_runtime_places) {
+  auto g = record([](context& k, ptr<const f32> x, ptr<f32> y, kiln::val<i32> n) {
+    auto ring = k.local_alloc<f32, 8, 32>(3, {.name = "ring"});
+    auto at = k.iota<0, 8, 32>() * 32 + k.iota<1, 8, 32>();
+    for (auto i : k.range(0, 3)) k.local_store(ring[i], load(x + i * 256 + at));
+    auto slot = ring[n % 3];
+    for (auto i : k.range(0, 8)) {
+      auto sign = k.local_reinterpret<i32, 4, 8>(slot[i]);
+      k.local_store(sign, k.local_load(sign) ^ k.full<i32, 4, 8>(-2147483647 - 1));
+    }
+    auto rows = k.local_slice<2, 32>(slot, {n & 6, 0});
+    auto halves = k.local_reinterpret<i16, 128>(rows); // low and high halves
+    store(y + k.arange<128>(), cast<f32>(k.local_load(halves)));
+    auto quarter = k.decl_buffer<f32, 2, 4>({.data = slot[n + 1], .elem_offset = 16});
+    store(y + 128 + k.iota<0, 2, 4>() * 4 + k.iota<1, 2, 4>(), k.local_load(quarter));
+    auto turned = k.local_trans(k.local_slice<8, 1>(slot, {0, n})); // a column does not follow itself, one element does
+    auto one = k.local_reinterpret<i32, 1>(turned[0][n - 1]);
+    store(y + 136 + k.arange<1>(), cast<f32>(k.local_load(one) & 1));
+    store(y + 144 + at, k.local_load(slot));
+  });
+  auto const in = numbers(768);
+  for (i32 n : {2, 5}) {
+    auto const out = run_everywhere(g, in, 400, n);
+    auto const base = static_cast<std::size_t>(n % 3) * 256, rows = static_cast<std::size_t>(n & 6) * 32;
+    for (std::size_t i = 0; i < 256; ++i) ASSERT_EQ(out[144 + i], -in[base + i]);
+    for (std::size_t i = 0; i < 64; ++i) {
+      auto const bits = std::bit_cast<std::uint32_t>(-in[base + rows + i]);
+      ASSERT_EQ(out[2 * i], static_cast<f32>(static_cast<std::int16_t>(bits & 0xffff)));
+      ASSERT_EQ(out[2 * i + 1], static_cast<f32>(static_cast<std::int16_t>(bits >> 16)));
+    }
+    for (std::size_t i = 0; i < 8; ++i) ASSERT_EQ(out[128 + i], -in[base + (static_cast<std::size_t>(n) + 1) * 32 + 16 + i]);
+  }
+}
+
+// The one dynamic arena, views of it, and a pool that hands out a part of it.
+TEST(pools, an_arena_claimed_by_hand) {
+  auto g = record([](context& k, ptr<const f32> x, ptr<f32> y) {
+    auto arena = k.alloc_buffer<f32, scope::shared_dyn, 128>({.name = "arena"});
+    auto a = k.decl_buffer<f32, 64>({.data = arena, .name = "a"});
+    auto rest = k.decl_buffer<f32, 64>({.data = arena, .elem_offset = 64, .name = "rest"});
+    auto pool = k.smem_pool({.backing = rest, .name = "pool"});
+    auto b = pool.alloc<f16, 3>({.name = "b"});
+    auto c = pool.alloc<f32, 32>({.align = 16, .name = "c"});
+    k.local_store(a, load(x + k.arange<64>()));
+    k.local_store(b, cast<f16>(load(x + k.arange<3>())));
+    k.local_store(c, load(x + 64 + k.arange<32>()));
+    store(y + k.arange<64>(), k.local_load(a));
+    store(y + 64 + k.arange<3>(), cast<f32>(k.local_load(b)));
+    store(y + 67 + k.arange<32>(), k.local_load(c));
+    k.local_store(k.decl_buffer<f32, 128>({.data = arena}), k.full<f32, 128>(5.f));
+    store(y + 99 + k.arange<64>(), k.local_load(a)); // views of one storage may read what another wrote
+    auto fixed = k.alloc_buffer<i32, scope::shared_static, 8>();
+    k.local_store(fixed, k.arange<8>());
+    store(y + 163 + k.arange<8>(), cast<f32>(k.local_load(fixed)));
+    auto own = k.alloc_buffer<f32, scope::local, 2>();
+    own[0] = 3.f;
+    store(y + 171, k.let(own[0]));
+  });
+  EXPECT_EQ(place_local(g).dynamic_bytes, 512); // what a launch asks for
+  EXPECT_EQ(g.buffers[3].place.offset, 256);
+  EXPECT_EQ(g.buffers[4].place.offset, 272);
+  auto const in = numbers(96);
+  auto const out = run_everywhere(g, in, 172);
+  for (std::size_t i = 0; i < 64; ++i) ASSERT_EQ(out[i], in[i]);
+  for (std::size_t i = 0; i < 3; ++i) ASSERT_EQ(out[64 + i], in[i]);
+  for (std::size_t i = 0; i < 32; ++i) ASSERT_EQ(out[67 + i], in[64 + i]);
+  for (std::size_t i = 0; i < 64; ++i) ASSERT_EQ(out[99 + i], 5);
+  for (std::size_t i = 0; i < 8; ++i) ASSERT_EQ(out[163 + i], static_cast<f32>(i));
+  EXPECT_EQ(out[171], 3);
+}
+
+// Columns of tensor memory by number, and by what the pool's slot holds.
+TEST(pools, columns_by_address) {
+  auto g = record([](context& k, ptr<const f32> x, ptr<f32> y) {
+    auto pool = k.smem_pool({.name = "pool"});
+    auto tp = k.tmem_pool(pool, {.total_cols = 64, .name = "tp"});
+    auto a = tp.alloc<f32, 128, 16>({.name = "a"});
+    auto b = tp.alloc<f32, 64, 16>({.layout = datapath::F, .name = "b"});
+    pool.commit();
+    tp.commit();
+    auto at = k.iota<0, 128, 16>() * 16 + k.iota<1, 128, 16>();
+    k.local_store(a, load(x + at));
+    auto half = k.decl_buffer<f32, 128, 8>({.scope = storage::tmem, .allocated_addr = 8, .layout = datapath::D});
+    auto eight = k.iota<0, 128, 8>() * 16 + k.iota<1, 128, 8>();
+    store(y + eight, k.local_load(half));
+    auto base = k.let(tp.address()(0));
+    auto same = k.decl_buffer<f32, 64, 16>({.scope = storage::tmem, .allocated_addr = base + 16, .layout = datapath::F});
+    auto rows = k.iota<0, 64, 16>() * 16 + k.iota<1, 64, 16>();
+    k.local_store(same, load(x + rows) + 1.f);
+    store(y + 2048 + rows, k.local_load(b));
+    store(y + 3072, cast<f32>(base));
+    tp.dealloc();
+  });
+  auto const in = numbers(2048);
+  auto const out = run_everywhere(g, in, 3073);
+  for (std::size_t r = 0; r < 128; ++r)
+    for (std::size_t c = 0; c < 8; ++c) ASSERT_EQ(out[r * 16 + c], in[r * 16 + 8 + c]);
+  for (std::size_t i = 0; i < 1024; ++i) ASSERT_EQ(out[2048 + i], in[i] + 1);
+  EXPECT_EQ(out[3072], 0);
+}
+
+// Pointers to declared ranges.
+TEST(pools, ranges_with_a_purpose) {
+  auto g = record([](context& k, ptr<const f32> x, ptr<f32> y, kiln::val<i32> n) {
+    auto s = k.local_alloc<f32, 64>(2, {.name = "s"});
+    for (auto i : k.range(0, 2)) k.local_store(s[i], load(x + i * 64 + k.arange<64>()));
+    auto in = k.decl_buffer<f32, 16>({.data = s[0].access_ptr(access::r, {.offset = 16, .extent = 16})});
+    auto out = k.decl_buffer<f32, 16>({.data = s[n & 1].access_ptr(access::w, {.offset = 32, .extent = 16})});
+    k.local_store(out, k.local_load(in) * 2.f);
+    store(y + k.arange<64>(), k.local_load(s[n & 1]));
+    auto A = k.match_buffer(x, {4, 32});
+    store(y + 64, load(A.access_ptr(access::r, {.offset = 33, .extent = 2})));
+  });
+  auto const in = numbers(128);
+  auto const out = run_everywhere(g, in, 65, 3);
+  for (std::size_t i = 0; i < 64; ++i) ASSERT_EQ(out[i], i >= 32 && i < 48 ? in[i - 16] * 2 : in[64 + i]) << i;
+  EXPECT_EQ(out[64], in[33]);
 }
 
 TEST(pools, variables_and_fragments) {

@@ -184,7 +184,7 @@ constexpr bool share_storage(recorder& r, int b, reuse_target const& to, site at
     f.role = buffer_role::peer;
     f.pun = s.pun;
     shape const& extents = r.shapes[f.shape];
-    if (extents.rank >= 2 && extents.extent[extents.rank - 2] > tensor_lanes / 2) s.all_lanes = true;
+    if (!f.layout.plain() || (extents.rank >= 2 && extents.extent[extents.rank - 2] > tensor_lanes / 2)) s.all_lanes = true;
     std::int64_t const total = f.slots * slot_stride(g, f) / unit;
     if (total > s.needed) s.needed = total;
     if (!fits_given(r, s, s.needed, slot_stride(g, f) / unit, f.slots, b, at)) return false;

@@ -62,8 +62,9 @@ struct pipeline_config {
   pipe kind = pipe::async_async;
   int num_stages = 1;
   std::int64_t num_bytes = 0;
-  int producer_threads = 1, consumer_threads = 1;
+  int producer_threads = 1, consumer_threads = 1; ///< arrivals: fewer than 32 of agents, whole warps of every thread by itself
   std::int64_t barrier_ptr = -1; ///< byte offset of its barriers in the allocator's memory; below 0: the allocator places them
+  std::int32_t full_node = -1, empty_node = -1; ///< for the library: its barriers in a kernel
 };
 using pipe = pipeline_config::pipe;
 
@@ -103,6 +104,28 @@ struct compute_layout_options {
 };
 
 namespace detail {
+
+/// Who produces and who consumes, by the names of the kinds: 0 copies that bring bytes.
+constexpr int producer_of(pipe p) {
+  switch (p) {
+  case pipe::tma_async: case pipe::tma_mma: return 0;
+  case pipe::mma_async: case pipe::mma_mma: return 1;
+  case pipe::clc_async: return 3;
+  default: return 2;
+  }
+}
+constexpr bool consumer_of(pipe p) { return p == pipe::tma_mma || p == pipe::async_mma || p == pipe::mma_mma; }
+
+/// Whether the loops, branches and tasks around node n are still open.
+constexpr bool still_visible(recorder const& r, int n) {
+  int depth = 0;
+  for (int i = n; i < r.nodes.size(); ++i) {
+    if (has(r.nodes[i].code, trait::opens)) ++depth;
+    if (has(r.nodes[i].code, trait::closes) && --depth < 0) return false;
+    if (depth == 0 && r.nodes[i].code == op::if_else) return false;
+  }
+  return true;
+}
 
 /// Makes storage whose size follows, and buffers in it.
 constexpr int make_arena(recorder& r, storage where, std::int64_t size, std::int64_t alignment, char const* name, site at) {
@@ -255,7 +278,7 @@ public:
       pipeline_config const& p = *g.members[i];
       if (p.num_stages != first.num_stages)
         return void(fail(at) << "kiln[R-PA08] pipeline group " << g.name << ": member " << g.member_names[i] << " has " << p.num_stages << " stages, member " << g.member_names[0] << " " << first.num_stages);
-      if (fork ? producer_of(p.kind) != producer_of(first.kind) : consumer_of(p.kind) != consumer_of(first.kind))
+      if (fork ? detail::producer_of(p.kind) != detail::producer_of(first.kind) : detail::consumer_of(p.kind) != detail::consumer_of(first.kind))
         return void(fail(at) << "kiln[R-PA08] pipeline group " << g.name << ": member " << g.member_names[i] << " has another kind of " << (fork ? "producer" : "consumer") << " than member " << g.member_names[0]);
       int const mine = fork ? p.producer_threads : p.consumer_threads, its = fork ? first.producer_threads : first.consumer_threads;
       if (mine != its)
@@ -311,19 +334,50 @@ public:
     if (arena_ >= 0) return void(fail(at) << "kiln[R-PA03] allocate twice; the block exists already");
     arena_ = detail::make_arena(r, storage::smem, arena_bytes() > 0 ? arena_bytes() : 1, layout_.alignment, "", at);
   }
-  /// Gives every pipeline and group its place behind the data, in the order of adding. Errors: R-PA10 before allocate.
+  /// Gives every pipeline and group its place behind the data, in the order of adding, and makes the barriers with the numbers of
+  /// arrivals that the pipelines say. Outside of tasks, for pipeline_producer and pipeline_consumer (dsl/pipeline.hpp). Errors: R-PA10
+  /// before allocate, or twice; R-PA08 arrivals that no barrier can count.
   constexpr void assign_barrier_ptrs(site at = {}) {
     if (arena_ < 0) return void(fail(at) << "kiln[R-PA10] assign_barrier_ptrs before allocate");
+    if (assigned_) return void(fail(at) << "kiln[R-PA10] assign_barrier_ptrs twice; the barriers exist already");
+    assigned_ = true;
+    recorder& r = *recorder_;
+    // Barriers lie behind all data of a kernel: the block keeps its data only.
+    if (barrier_smem_bytes() > 0) detail::resize_storage(r, static_cast<int>(r.attribute(arena_, 0)), barrier_base() > 0 ? barrier_base() : 1, layout_.alignment);
     std::int64_t next = barrier_base();
     for (int i = 0; i < pipelines_; ++i) {
-      if (group_of_[i] || pipeline_[i]->barrier_ptr >= 0) continue;
-      pipeline_[i]->barrier_ptr = next;
-      next += pipeline_[i]->num_stages * 16;
+      pipeline_config& p = *pipeline_[i];
+      if (group_of_[i] || p.barrier_ptr >= 0) continue;
+      p.barrier_ptr = next;
+      p.full_node = barriers(p, p.producer_threads, true, at);
+      p.empty_node = barriers(p, p.consumer_threads, false, at);
+      next += p.num_stages * 16;
     }
     for (int i = 0; i < groups_; ++i) {
       group_[i]->barrier_ptr = next;
       next += group_[i]->barrier_bytes();
+      make_group_barriers(*group_[i], at);
     }
+  }
+  /// The whole block as bytes, and the slot for the base of tensor memory. Errors: R-PA04 where there is none.
+  constexpr detail::view_ref block(context& k, site at = {}) {
+    recorder& r = *k.recorder_for_library();
+    if (arena_ < 0) {
+      r.fail(at) << "kiln[R-PA04] smem_base before allocate; the allocator has no block";
+      return {};
+    }
+    int const zero = r.push(op::constant, {dtype::i32, node_kind::value, 0}, {}, {0}, at);
+    detail::view_ref v;
+    v.node = r.push(op::view_index, {dtype::u8, node_kind::view, r.nodes[arena_].shape}, {arena_, zero}, {}, at);
+    return v;
+  }
+  constexpr view<u32, 1> tmem_slot(context& k, site at = {}) {
+    if (!tmem_ptr_) {
+      recorder& r = *k.recorder_for_library();
+      r.fail(at) << "kiln[R-PA04] the allocator has no slot for the base of tensor memory; add_tmem_ptr one";
+      return {&r, r.push(op::constant, detail::type_of<view<u32, 1>>(r, node_kind::view), {}, {0}, at)};
+    }
+    return view_of<u32, 1>(k, tmem_ptr_, "the slot for the base of tensor memory", "tmem_ptr", at);
   }
 
   /// The allocation as a view of its extents, or of `E...`, which hold as many elements. Errors: R-PA04 before allocate, R-PA05
@@ -375,7 +429,7 @@ private:
     }
     // One buffer for all uses of one allocation by one type and shape: its bytes are its own then.
     for (int b = 0; b < r.buffers.size(); ++b)
-      if (made_[i] == b + 1 && r.buffers[b].type == t.type && r.buffers[b].shape == t.shape) {
+      if (made_[i] == b + 1 && r.buffers[b].type == t.type && r.buffers[b].shape == t.shape && detail::still_visible(r, r.buffers[b].node)) {
         int const zero = r.push(op::constant, {dtype::i32, node_kind::value, 0}, {}, {0}, at);
         return {&r, r.push(op::view_index, t, {r.buffers[b].node, zero}, {}, at)};
       }
@@ -387,16 +441,28 @@ private:
   }
   using phase_item = detail::phase_layout::item;
 
-  // Who produces and who consumes, by the names of the kinds.
-  static constexpr int producer_of(pipe p) {
-    switch (p) {
-    case pipe::tma_async: case pipe::tma_mma: return 0;
-    case pipe::mma_async: case pipe::mma_mma: return 1;
-    case pipe::clc_async: return 3;
-    default: return 2;
+  /// Barriers of one side of a pipeline, one a stage.
+  constexpr int barriers(pipeline_config const& p, int arrivals, bool full, site at) {
+    bool const copies = full && detail::producer_of(p.kind) == 0;
+    if (arrivals < 1 || arrivals > 1024 || (arrivals > 31 && (copies || arrivals % 32 != 0))) {
+      fail(at) << "kiln[R-PA08] " << (full ? ".producer_threads = " : ".consumer_threads = ") << arrivals << (copies ? "; a producer of copies arrives once an agent: at most 31" : "; arrivals of agents are 1..31, of threads whole warps");
+      arrivals = 1;
+    }
+    return recorder_->push(op::alloc_barriers, {dtype::b1, node_kind::barriers, 0}, {}, {p.num_stages, arrivals, arrivals > 31, recorder_->add_string(full ? "full" : "empty")}, at);
+  }
+  constexpr void make_group_barriers(pipeline_group& g, site at) {
+    using form = pipeline_group::form;
+    pipeline_config& first = *g.members[0];
+    int sum = 0;
+    for (int i = 0; i < g.count; ++i) sum += g.members[i]->producer_threads;
+    int const full = g.kind == form::fork ? barriers(first, first.producer_threads, true, at) : g.kind == form::fused_merge ? barriers(first, sum, true, at) : -1;
+    for (int i = 0; i < g.count; ++i) g.members[i]->full_node = full >= 0 ? full : barriers(*g.members[i], g.members[i]->producer_threads, true, at);
+    int const empty = g.kind != form::fork ? barriers(first, first.consumer_threads, false, at) : -1;
+    for (int i = 0; i < g.count; ++i) {
+      g.members[i]->empty_node = empty >= 0 ? empty : barriers(*g.members[i], g.members[i]->consumer_threads, false, at);
+      if (g.members[i]->barrier_ptr < 0) g.members[i]->barrier_ptr = g.barrier_ptr;
     }
   }
-  static constexpr bool consumer_of(pipe p) { return p == pipe::tma_mma || p == pipe::async_mma || p == pipe::mma_mma; }
 
   pipeline_config* pipeline_[most_pipelines]{};
   pipeline_group const* group_of_[most_pipelines]{};
@@ -404,6 +470,7 @@ private:
   int pipelines_ = 0, groups_ = 0;
   std::int64_t const* tmem_ptr_ = nullptr;
   int arena_ = -1; ///< its alloc node
+  bool assigned_ = false;
   std::int32_t made_[detail::phase_layout::most_items]{}; ///< 1 + buffer of an item's first view
 };
 

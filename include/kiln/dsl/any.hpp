@@ -175,6 +175,16 @@ struct located_index {
 
 template <std::size_t>
 using index_of_axis = located_index;
+/// Declared here, and defined in headers that kiln.hpp does not include: a use without the header can say which one it needs.
+template <class>
+struct buffer_header; // dsl/buffer.hpp
+template <class>
+struct layout_header; // dsl/layout_tools.hpp
+template <class>
+struct tensor_header; // dsl/tensor_pool.hpp
+template <class Header>
+concept included = requires { sizeof(Header); };
+
 /// `x(i, j)`, `x.ptr_to(i, j)`, `x.vload<4>(i, j)`, `x.vstore<4>(i, j, v)`: one index for each axis. A base, since only parameters that
 /// are no templates learn where they were written. Self has element(), pointer(), load_vector<V>() and store_vector<V>().
 template <class Self, class Axes>
@@ -184,24 +194,28 @@ class indexed_by<Self, std::index_sequence<Axis...>> {
 public:
   /// The element, to be read or assigned. Errors: R-BD01.
   constexpr auto operator()(index_of_axis<Axis>... i) const {
+    static_assert(included<buffer_header<Self>>, "kiln: this is in a header of its own; #include <kiln/dsl/buffer.hpp>");
     located_index const index[]{i...};
-    return static_cast<Self const*>(this)->element(index);
+    if constexpr (included<buffer_header<Self>>) return static_cast<Self const*>(this)->element(index);
   }
   /// A pointer to the element. Errors: R-BD01.
   constexpr auto ptr_to(index_of_axis<Axis>... i) const {
+    static_assert(included<buffer_header<Self>>, "kiln: this is in a header of its own; #include <kiln/dsl/buffer.hpp>");
     located_index const index[]{i...};
-    return static_cast<Self const*>(this)->pointer(index);
+    if constexpr (included<buffer_header<Self>>) return static_cast<Self const*>(this)->pointer(index);
   }
   /// `V` elements from there on along the last axis, in one access. Errors: R-BD06.
   template <int V>
   constexpr auto vload(index_of_axis<Axis>... i) const {
+    static_assert(included<buffer_header<Self>>, "kiln: this is in a header of its own; #include <kiln/dsl/buffer.hpp>");
     located_index const index[]{i...};
-    return static_cast<Self const*>(this)->template load_vector<V>(index);
+    if constexpr (included<buffer_header<Self>>) return static_cast<Self const*>(this)->template load_vector<V>(index);
   }
   template <int V, class X>
   constexpr auto vstore(index_of_axis<Axis>... i, X const& x) const {
+    static_assert(included<buffer_header<Self>>, "kiln: this is in a header of its own; #include <kiln/dsl/buffer.hpp>");
     located_index const index[]{i...};
-    static_cast<Self const*>(this)->template store_vector<V>(index, x);
+    if constexpr (included<buffer_header<Self>>) static_cast<Self const*>(this)->template store_vector<V>(index, x);
   }
 };
 

@@ -6,12 +6,15 @@
 //   store(A.region(at(i, 0), extent<16, 64>), x);          // a box, masked by the extents
 //   auto r = k.alloc_local<f32, 4>();  r[0] = A(i, j);
 #pragma once
-#include <kiln/dsl/context.hpp>
 #include <kiln/dsl/element.hpp>
+#include <kiln/dsl/pool.hpp>
 
 namespace kiln {
 
 namespace detail {
+
+template <class>
+struct buffer_header {};
 
 /// An extent or a stride: a C++ number or a recorded i64.
 struct dimension {
@@ -142,6 +145,131 @@ constexpr pointer_box matched_box(recorder& r, matched const& m, any_value const
   }
   return {matched_address(r, m, index, s, at), mask};
 }
+/// A view of type t of what view `data` shows, from `offset` bytes on, where an index on the way to it is no constant: a part of a
+/// window over whole slots. -1 where the part does not lie in one run, or is not known to start at a multiple of its size.
+template <class T>
+constexpr int declare_at(recorder& r, result_type t, int data, std::int64_t offset, char const* name, site at, buffer_header<T>) {
+  constexpr int most = 24;
+  int chain[most]{}, links = 0;
+  for (int i = data; r.nodes[i].code != op::alloc; i = r.operand(i, 0)) {
+    if (links == most) return -1;
+    chain[links++] = i;
+  }
+  int const b = r.view().buffer_of(data);
+  buffer_info const f = r.buffers[b];
+  if (f.where != storage::smem || !f.layout.plain()) return -1;
+  // Strides of the present view, and the number of its first element in the slot: a node, and what divides it.
+  std::int64_t stride[max_rank]{}, divisor = 0;
+  int number = -1;
+  auto row_major = [&](kiln::shape const& s) {
+    std::int64_t step = 1;
+    for (int d = s.rank - 1; d >= 0; --d) {
+      stride[d] = step;
+      step *= s.extent[d];
+    }
+  };
+  auto runs_on = [&](kiln::shape const& s) {
+    std::int64_t step = 1;
+    for (int d = s.rank - 1; d >= 0; --d) {
+      if (s.extent[d] != 1 && stride[d] != step) return false;
+      step *= s.extent[d];
+    }
+    return true;
+  };
+  auto divide = [&](std::int64_t by) {
+    std::int64_t a = divisor < 0 ? -divisor : divisor, c = by < 0 ? -by : by;
+    while (c != 0) {
+      std::int64_t const rest = a % c;
+      a = c;
+      c = rest;
+    }
+    divisor = a;
+  };
+  auto push_number = [&](op o, int x, std::int64_t y) {
+    return r.push(o, {dtype::i32, node_kind::value, 0}, {x, r.push(op::constant, {dtype::i32, node_kind::value, 0}, {}, {y}, at)}, {}, at);
+  };
+  auto advance = [&](int index, std::int64_t step, std::int64_t granule) {
+    if (r.nodes[index].code == op::constant) granule = r.attribute(index, 0);
+    if (granule == 0) return;
+    divide(step * granule);
+    int x = r.nodes[index].type == dtype::i32 ? index : r.push(op::cast, {dtype::i32, node_kind::value, 0}, {index}, {}, at);
+    if (step != 1) x = push_number(op::mul, x, step);
+    number = number < 0 ? x : r.push(op::add, {dtype::i32, node_kind::value, 0}, {number, x}, {}, at);
+  };
+  row_major(r.shapes[f.shape]);
+  for (int c = links - 2; c >= 0; --c) {
+    int const i = chain[c];
+    kiln::shape const from = r.shapes[r.nodes[r.operand(i, 0)].shape], to = r.shapes[r.nodes[i].shape];
+    switch (r.nodes[i].code) {
+    case op::view_index:
+      advance(r.operand(i, 1), stride[0], 1);
+      for (int d = 0; from.rank > 1 && d < to.rank; ++d) stride[d] = stride[d + 1];
+      break;
+    case op::view_slice:
+      for (int d = 0; d < to.rank; ++d) advance(r.operand(i, d + 1), stride[d], to.extent[d]); // a multiple, by the contract of slices
+      break;
+    case op::view_trans: {
+      std::int64_t before[max_rank]{};
+      for (int d = 0; d < to.rank; ++d) before[d] = stride[r.attribute(i, d)];
+      for (int d = 0; d < to.rank; ++d) stride[d] = before[d];
+      break;
+    }
+    default:
+      if (!runs_on(from)) return -1;
+      row_major(to);
+    }
+  }
+  std::int64_t const mine = bytes_of(t.type), its = bytes_of(f.type), count = r.shapes[t.shape].elements(), whole = bytes_of(f.type, r.shapes[f.shape].elements());
+  std::int64_t const present = bytes_of(f.type, r.shapes[r.nodes[data].shape].elements());
+  if (!runs_on(r.shapes[r.nodes[data].shape]) || offset < 0 || offset + count * mine > present) return -1;
+  if ((count & (count - 1)) != 0 || whole % (count * mine) != 0 || divisor * its % (count * mine) != 0 || offset % (count * mine) != 0) return -1;
+  if (f.place.offset % mine != 0 || slot_stride(r.view(), f) % mine != 0 || count > 0x7fffffff) return -1;
+  slot_map m = f.place;
+  m.stride = static_cast<std::int32_t>(slot_stride(r.view(), f));
+  result_type line{t.type, node_kind::view, r.intern({1, {static_cast<int>(whole / mine)}})};
+  int const slots = add_window(r, line, b, m, f.slots, f.has_slots, name, at);
+  int const slot = r.push(op::view_index, line, {slots, r.operand(chain[links - 1], 1)}, {}, at);
+  if (number < 0) number = r.push(op::constant, {dtype::i32, node_kind::value, 0}, {}, {0}, at);
+  if (its > mine) number = push_number(op::mul, number, its / mine);
+  if (mine > its) number = push_number(op::div, number, mine / its);
+  if (offset > 0) number = push_number(op::add, number, offset / mine);
+  int const part = r.push(op::view_slice, {t.type, node_kind::view, r.intern({1, {static_cast<int>(count)}})}, {slot, number}, {}, at);
+  return r.shapes[t.shape].rank == 1 ? part : r.push(op::view_reshape, t, {part}, {}, at);
+}
+
+/// Accesses that an access_ptr did not declare.
+constexpr void check_limits(recorder& r) {
+  for (int l = 0; l < r.limits.size(); ++l) {
+    access_limit const& limit = r.limits[l];
+    if (limit.read && limit.write) continue;
+    for (int i = 0; i < r.nodes.size(); ++i) {
+      op const o = r.nodes[i].code;
+      if (has(o, trait::view) || o == op::dump_layout) continue;
+      bool const writes = has(o, trait::writes_local) || o == op::async_load || o == op::async_load_bulk;
+      for (int j = 0; j < r.nodes[i].operand_count; ++j) {
+        int const v = r.operand(i, j);
+        if (v < 0 || r.nodes[v].kind != node_kind::view || r.view().buffer_of(v) != limit.buffer || (writes ? limit.write : limit.read)) continue;
+        auto m = r.fail_at(i);
+        m << "kiln[R-BD07] ";
+        put_buffer_name(m, r, limit.buffer);
+        m << (writes ? " is written" : " is read") << " through an access_ptr that line " << limit.line << " declares for " << (writes ? "reading" : "writing") << " only";
+        return;
+      }
+    }
+  }
+}
+/// What access_ptr was given; `count` elements, -1: as many as the launch says.
+constexpr void check_range(recorder& r, access a, access_ptr_options const& o, std::int64_t count, site at) {
+  if (a == access::none) r.fail(at) << "kiln[R-BD07] access_ptr for no access; say access::r, access::w or access::rw";
+  std::int64_t const end = o.extent < 0 ? o.offset + 1 : o.offset + o.extent;
+  if (o.offset >= 0 && o.extent != 0 && (count < 0 || end <= count)) return;
+  message m = r.fail(at);
+  m << "kiln[R-BD07] access_ptr to elements " << o.offset << ".." << end - 1 << " of ";
+  if (count < 0)
+    m << "a buffer; it needs one at least, from 0 on";
+  else
+    m << count;
+}
 /// A recorded mask and one of a user.
 constexpr int joint_mask(recorder& r, int mine, any_value const& other, std::int32_t s, site at) {
   int const o = other.resolve(r, dtype::b1, s, ".mask", at);
@@ -201,6 +329,14 @@ public:
   constexpr ptr<T> data() const { return {recorder_, m_.pointer}; }
   constexpr val<i64> extent(int axis, site at = {}) const { return number(axis, m_.extent, at); }
   constexpr val<i64> stride(int axis, site at = {}) const { return number(axis, m_.stride, at); }
+  /// A pointer to element `.offset` in the order of memory, of a range of `.extent` elements that lies in the buffer. Errors: R-BD07.
+  constexpr ptr<T> access_ptr(access a, access_ptr_options o = {}, site at = {}) const {
+    recorder& r = *recorder_;
+    if (std::is_const_v<T> && (a == access::w || a == access::rw)) r.fail(at) << "kiln[T-14] access_ptr to write a buffer over const memory; declare the parameter ptr<T>";
+    detail::check_range(r, a, o, count(m_), at);
+    if (o.offset == 0) return data();
+    return {recorder_, r.push(op::ptr_add, {dtype_of<value_type>, node_kind::pointer, 0}, {m_.pointer, detail::dimension{-1, o.offset}.resolve(r, at)}, {}, at)};
+  }
   /// The box of `size` that starts at `start`: `A.region(at(m, 0), extent<16, 64>)`. Errors: R-BD02 outside for constant numbers.
   template <int... D>
   constexpr auto region(detail::coordinates<sizeof...(D)> start, detail::extent_list<D...>, site at = {}) const {
@@ -287,7 +423,7 @@ private:
 };
 
 template <class P, std::size_t N>
-constexpr auto context::match_buffer(P const& pointer, detail::any_value const (&extents)[N], match_buffer_options o, site at) {
+constexpr auto context::make_matched(P const& pointer, detail::any_value const (&extents)[N], match_buffer_options const& o, site at) {
   static_assert(pointer_like<P>, "kiln[T-07] match_buffer takes a pointer parameter");
   static_assert(N >= 1 && N <= max_rank, "kiln[T-02] a buffer has 1 to 6 axes");
   auto p = detail::read(pointer, at);
@@ -391,20 +527,34 @@ constexpr auto view<T, D...>::store_vector(detail::located_index const* i, X con
   r.push(op::local_store, {}, {detail::vector_of_view(r, node_, rank, i, V), value}, {}, i[0].at);
 }
 template <class T, int... D>
+constexpr auto view<T, D...>::limited(access a, access_ptr_options const& o, site at) const {
+  recorder& r = *recorder_;
+  std::int64_t const count = r.shapes[r.nodes[node_].shape].elements(), extent = o.extent < 0 ? count - o.offset : o.extent;
+  detail::check_range(r, a, o, count, at);
+  if (!r.error.ok()) return local_pointer<T>{recorder_, node_};
+  result_type const t{dtype_of<T>, node_kind::view, r.intern({1, {static_cast<int>(extent)}})};
+  int const before = r.buffers.size();
+  int part = detail::place_of_view(r, node_).known ? -1 : detail::declare_at(r, t, node_, o.offset * kiln::bytes_of(dtype_of<T>), nullptr, at, detail::buffer_header<T>{});
+  if (part < 0) part = detail::view_of_slot(r, t, detail::declare(r, t, node_, o.offset * kiln::bytes_of(dtype_of<T>), nullptr, at), at);
+  r.check_limits = &detail::check_limits;
+  if (r.buffers.size() > before) r.limits.add() = {r.buffers.size() - 1, at.line, a != access::w, a != access::r};
+  return local_pointer<T>{recorder_, part};
+}
+template <class T, int... D>
 template <int... P>
-constexpr auto view<T, D...>::permute(site at) const {
+constexpr auto view<T, D...>::permuted(site at) const {
   return context(*recorder_).template local_trans<P...>(*this, at);
 }
 template <class T, int... D>
 template <int... E>
-constexpr auto view<T, D...>::region(detail::coordinates<sizeof...(D)> start, detail::extent_list<E...>, site at) const {
+constexpr auto view<T, D...>::box(detail::coordinates<sizeof...(D)> const& start, site at) const {
   return context(*recorder_).template local_slice<E...>(*this, start, at);
 }
 
 // -- arrays and scalars of a thread -------------------------------------------------------------------------------------------
 
 template <element T, int... D>
-constexpr auto context::alloc_local(site at) {
+constexpr auto context::make_local(site at) {
   static_assert(sizeof...(D) >= 1 && sizeof...(D) <= max_rank && ((D >= 1) && ...), "kiln[T-02] a local array has 1 to 6 axes, each at least 1");
   static_assert(detail::elements_of<D...> <= 256, "kiln[T-02] a local array has at most 256 elements: they are registers of every thread; use alloc_shared or alloc_fragment");
   recorder& r = *r_;
@@ -414,13 +564,13 @@ constexpr auto context::alloc_local(site at) {
   return local_array<T, D...>{r_, first};
 }
 template <element T>
-constexpr auto context::shared_scalar(alloc_shared_options o, site at) {
+constexpr auto context::make_shared_scalar(alloc_shared_options const& o, site at) {
   return shared_element<T>{r_, alloc_shared<T, 1>(o, at), at};
 }
 /// A scalar where `scope` says: local is `k.alloc_var`, shared_dyn and shared_static `k.shared_scalar`, global one element of
 /// `k.alloc_global` for each CTA.
 template <element T, scope Scope>
-constexpr auto context::alloc_scalar(site at) {
+constexpr auto context::make_scalar(site at) {
   if constexpr (Scope == scope::local)
     return alloc_var<T>(at);
   else if constexpr (Scope == scope::global)

@@ -157,17 +157,29 @@ public:
   /// A thread's own array, `r[i]` or `r(i, j)`, in registers. Nothing may be read before its first assignment (R-HZ15). Errors:
   /// R-BD01 a constant index outside; T-02 more than 256 elements. (dsl/buffer.hpp)
   template <element T, int... D>
-  constexpr auto alloc_local(site at = {});
+  constexpr auto alloc_local(site at = {}) {
+    static_assert(detail::included<detail::buffer_header<T>>, "kiln: k.alloc_local is in a header of its own; #include <kiln/dsl/buffer.hpp>");
+    if constexpr (detail::included<detail::buffer_header<T>>) return make_local<T, D...>(at);
+  }
   /// One element of shared memory for each CTA: assigned and read like a variable, ordered like any shared memory.
   template <element T>
-  constexpr auto shared_scalar(alloc_shared_options o = {}, site at = {});
+  constexpr auto shared_scalar(alloc_shared_options o = {}, site at = {}) {
+    static_assert(detail::included<detail::buffer_header<T>>, "kiln: k.shared_scalar is in a header of its own; #include <kiln/dsl/buffer.hpp>");
+    if constexpr (detail::included<detail::buffer_header<T>>) return make_shared_scalar<T>(o, at);
+  }
   /// A scalar where `Scope` says: local (a variable), shared_dyn, shared_static or global (one element of workspace for each CTA).
   template <element T, scope Scope>
-  constexpr auto alloc_scalar(site at = {});
+  constexpr auto alloc_scalar(site at = {}) {
+    static_assert(detail::included<detail::buffer_header<T>>, "kiln: k.alloc_scalar is in a header of its own; #include <kiln/dsl/buffer.hpp>");
+    if constexpr (detail::included<detail::buffer_header<T>>) return make_scalar<T, Scope>(at);
+  }
   /// Gives a pointer parameter a shape and strides: `auto A = k.match_buffer(a, {m, n});`, then `A(i, j)`, `A.region(...)`,
   /// `A.vload<4>(i, j)`. Row-major unless `.strides` says otherwise. Errors: R-LY01, R-BD08. (dsl/buffer.hpp)
   template <class P, std::size_t N>
-  constexpr auto match_buffer(P const& pointer, detail::any_value const (&extents)[N], match_buffer_options o = {}, site at = {});
+  constexpr auto match_buffer(P const& pointer, detail::any_value const (&extents)[N], match_buffer_options o = {}, site at = {}) {
+    static_assert(detail::included<detail::buffer_header<P>>, "kiln: k.match_buffer is in a header of its own; #include <kiln/dsl/buffer.hpp>");
+    if constexpr (detail::included<detail::buffer_header<P>>) return make_matched(pointer, extents, o, at);
+  }
   /// A mutable cell that starts as `x`: a value, a pointer or a token.
   template <class X>
   constexpr auto var(X const& x, site at = {}) {
@@ -295,11 +307,27 @@ public:
     return view<T, D...>{r_, r_->push(op::view_index, {dtype_of<T>, node_kind::view, r_->nodes[b].shape}, {b, zero}, {}, at)};
   }
 
+  /// A buffer where `Scope` says: shared_static and shared_dyn are views, local is `alloc_local`, global workspace of the grid. With
+  /// shared_dyn it is *the* dynamic shared memory of the kernel: everything else in it must be declared over it, or come from a
+  /// pool with `.backing`. Errors: R-CP06 a second one, or shared memory beside it.
+  template <element T, kiln::scope Scope, int... D>
+  constexpr auto alloc_buffer(alloc_buffer_options o = {}, site at = {}) {
+    if constexpr (Scope == scope::local) {
+      return alloc_local<T, D...>(at);
+    } else if constexpr (Scope == scope::global) {
+      return alloc_global<T, D...>({}, at);
+    } else {
+      auto v = alloc_shared<T, D...>({.scope = Scope, .align = o.align, .layout = o.layout, .name = o.name}, at);
+      if (Scope == scope::shared_dyn) claim_arena(r_->view().buffer_of(v.node_), at);
+      return v;
+    }
+  }
   /// Shared memory from a cursor: `pool.alloc<T, D...>()`, `pool.move_base_to(n)`, and `pool.commit()` at the end (dsl/pool.hpp).
   /// Errors: R-CP06 a second one; R-PA12 never committed.
   constexpr smem_pool_handle smem_pool(smem_pool_options o = {}, site at = {});
   /// Another view of bytes that exist: `D...` elements of T from `.data` on, row-major. Allocates nothing; reads and writes through
-  /// both are meant. Errors: R-BD07 leaves its storage, R-BD08 not aligned, or `.data` at a runtime place.
+  /// both are meant. With `.scope = storage::tmem` columns of tensor memory from `.allocated_addr` on. Errors: R-BD07 leaves its
+  /// storage, R-BD08 not aligned, or `.data` at a runtime place that may be no multiple of the size.
   template <element T, int... D>
   constexpr auto decl_buffer(decl_buffer_options o, site at = {});
   /// The same bytes as another element type, and shape. Not a conversion. Of a slot `b[i]` with any index, or of a part at a
@@ -310,26 +338,44 @@ public:
   /// last. `pool` gives the 4 bytes that hold its address. Simulated on the host; targets without tensor memory refuse it.
   /// Errors: R-CP04, R-PA16, R-PA17. (dsl/tensor_pool.hpp)
   template <class Pool>
-  constexpr auto tmem_pool(Pool& pool, tmem_pool_options o = {}, site at = {});
+  constexpr auto tmem_pool(Pool& pool, tmem_pool_options o = {}, site at = {}) {
+    static_assert(detail::included<detail::tensor_header<Pool>>, "kiln: k.tmem_pool is in a header of its own; #include <kiln/dsl/tensor_pool.hpp>");
+    if constexpr (detail::included<detail::tensor_header<Pool>>) return make_tensor_pool(pool, o, at);
+  }
 
   // -- layouts (dsl/layout_tools.hpp) -----------------------------------------------------------------------------------------
 
   /// The same values in this register layout: nothing later changes it. With `.pin = false` a wish. Errors: R-LY05, R-LY07.
   template <tile_like X, class L>
-  constexpr auto require_layout(X const& x, L const& layout, require_layout_options o = {}, site at = {});
+  constexpr auto require_layout(X const& x, L const& layout, require_layout_options o = {}, site at = {}) {
+    static_assert(detail::included<detail::layout_header<X>>, "kiln: k.require_layout is in a header of its own; #include <kiln/dsl/layout_tools.hpp>");
+    if constexpr (detail::included<detail::layout_header<X>>) return record_requirement(x, layout, o, at);
+  }
   /// Ends a requirement: what follows may lie anywhere. Errors: R-LY03 `x` has none.
   template <tile_like X>
-  constexpr auto release_layout(X const& x, site at = {});
+  constexpr auto release_layout(X const& x, site at = {}) {
+    static_assert(detail::included<detail::layout_header<X>>, "kiln: k.release_layout is in a header of its own; #include <kiln/dsl/layout_tools.hpp>");
+    if constexpr (detail::included<detail::layout_header<X>>) return record_release(x, at);
+  }
   /// Two tiles, a tile and a layout, two views, or a view and a layout, lie in the same way once all layouts are chosen.
   /// Errors: R-LY04, with both.
   template <class X, class Y>
-  constexpr auto assert_same_layout(X const& x, Y const& y, site at = {});
+  constexpr auto assert_same_layout(X const& x, Y const& y, site at = {}) {
+    static_assert(detail::included<detail::layout_header<X>>, "kiln: k.assert_same_layout is in a header of its own; #include <kiln/dsl/layout_tools.hpp>");
+    if constexpr (detail::included<detail::layout_header<X>>) return record_equality(x, y, at);
+  }
   /// Writes the layout of a tile or view, as one line of shape:stride, into the notes of what is compiled. No code.
   template <class X>
-  constexpr auto dump_layout(X const& x, char const* name = "", site at = {});
+  constexpr auto dump_layout(X const& x, char const* name = "", site at = {}) {
+    static_assert(detail::included<detail::layout_header<X>>, "kiln: k.dump_layout is in a header of its own; #include <kiln/dsl/layout_tools.hpp>");
+    if constexpr (detail::included<detail::layout_header<X>>) return record_dump(x, name, at);
+  }
   /// The same as `.layout` where it was allocated; before its first use. Errors: R-LY03 late or twice.
   template <class X>
-  constexpr auto annotate_layout(X const& buffer, buffer_layout const& layout, site at = {});
+  constexpr auto annotate_layout(X const& buffer, buffer_layout const& layout, site at = {}) {
+    static_assert(detail::included<detail::layout_header<X>>, "kiln: k.annotate_layout is in a header of its own; #include <kiln/dsl/layout_tools.hpp>");
+    if constexpr (detail::included<detail::layout_header<X>>) return annotate(buffer, layout, at);
+  }
 
   /// Checks what only the end of a kernel shows.
   constexpr void finish();
@@ -661,6 +707,35 @@ public:
   }
 
 private:
+  constexpr void claim_arena(int buffer, site at) {
+    if (arena_ >= 0)
+      r_->fail(at) << "kiln[R-CP06] second dynamic arena at line " << at.line << "; one exists since line " << r_->nodes[r_->buffers[arena_].node].line << ", declare a view of it";
+    arena_ = buffer;
+  }
+  // Defined by dsl/buffer.hpp, dsl/tensor_pool.hpp and dsl/layout_tools.hpp.
+  template <element T, int... D>
+  constexpr auto make_tensor_window(decl_buffer_options const& o, site at);
+  template <element T, int... D>
+  constexpr auto make_local(site at);
+  template <element T>
+  constexpr auto make_shared_scalar(alloc_shared_options const& o, site at);
+  template <element T, scope Scope>
+  constexpr auto make_scalar(site at);
+  template <class P, std::size_t N>
+  constexpr auto make_matched(P const& pointer, detail::any_value const (&extents)[N], match_buffer_options const& o, site at);
+  template <class Pool>
+  constexpr auto make_tensor_pool(Pool& pool, tmem_pool_options const& o, site at);
+  template <class X, class L>
+  constexpr auto record_requirement(X const& x, L const& layout, require_layout_options const& o, site at);
+  template <class X>
+  constexpr auto record_release(X const& x, site at);
+  template <class X, class Y>
+  constexpr auto record_equality(X const& x, Y const& y, site at);
+  template <class X>
+  constexpr auto record_dump(X const& x, char const* name, site at);
+  template <class X>
+  constexpr auto annotate(X const& buffer, buffer_layout const& layout, site at);
+
   template <element T, int... D>
   constexpr kiln::var<tile<T, D...>> unset(site at) {
     result_type t = detail::type_of<tile<T, D...>>(*r_);
@@ -766,9 +841,16 @@ private:
     r_->attribute(begin, 5) = end;
   }
   constexpr void check_tensor_buffer(site at) {
-    buffer_info const& b = r_->buffers.back();
+    buffer_info& b = r_->buffers.back();
     shape const& s = r_->shapes[b.shape];
-    if (b.where == storage::tmem && detail::tensor_columns(b.type, s) > 0) return;
+    bool const factors = b.where == storage::tmem && s.rank >= 2 && (b.type == dtype::i8 || b.type == dtype::u8); // of block-scaled operands
+    if (factors && s.extent[s.rank - 2] % 32 == 0) {
+      int const rows = s.extent[s.rank - 2], columns = s.extent[s.rank - 1];
+      b.layout = detail::scale_layout(s.elements() / rows / columns, rows, columns);
+      if (b.slots == 1) return;
+    } else if (b.where == storage::tmem && !factors && detail::tensor_columns(b.type, s) > 0) {
+      return;
+    }
     auto m = r_->fail(at);
     m << "kiln[R-AL19] ";
     detail::put_buffer_name(m, *r_, r_->buffers.size() - 1);
@@ -776,8 +858,10 @@ private:
       m << ": storage smem_cluster is the shared memory of another CTA and cannot be allocated; use smem or tmem";
     else if (s.rank < 2)
       m << ": a buffer in tensor memory has rows and columns; give two extents or more";
+    else if (!b.layout.plain())
+      m << ": " << b.slots << " buffers of 8-bit scale factors; they cannot be multi-buffered, give one a leading extent";
     else
-      m << ": " << s.extent[s.rank - 2] << " rows in tensor memory; rows must be 64 or 128";
+      m << ": " << s.extent[s.rank - 2] << " rows in tensor memory; rows must be " << (factors ? "a multiple of 32 for 8-bit scale factors" : "64 or 128 (8-bit scale factors: a multiple of 32)");
   }
   constexpr void check_indexed_axis(char const* what, int axis, detail::extents const& v, detail::extents const& i) {
     if (axis < 0 || axis >= v.rank) {
@@ -845,6 +929,7 @@ private:
   static constexpr int most_pools = 4;
   detail::pool_state pools_[most_pools]{};
   int pools_used_ = 0;
+  int arena_ = -1; ///< the buffer that claims the kernel's dynamic shared memory
   detail::tensor_pool_state tensor_pool_{};
 };
 

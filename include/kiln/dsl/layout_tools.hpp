@@ -12,11 +12,15 @@
 namespace kiln {
 
 namespace detail {
+template <class>
+struct layout_header {};
+
 /// Modes of a register layout. The first mistake is kept until there is a kernel to report it in.
 struct register_modes {
   std::int64_t list = 0;
   std::int32_t bad_extent = 0, bad_stride = -1;
   bool too_many = false;
+  bool incomplete = false; ///< of axes that leave something without an element (dsl/matrix_layouts.hpp)
 };
 constexpr register_modes make_modes(std::int32_t const* extents, std::int32_t const* strides, int count) {
   register_modes m;
@@ -125,6 +129,10 @@ constexpr register_layout check_registers(recorder& r, layout::register_map cons
       r.fail(at) << "kiln[R-LY05] layout stride " << m->bad_stride << " is not 0 or a power of two";
       return result;
     }
+    if (m->incomplete) {
+      r.fail(at) << "kiln[R-LY07] a layout of axes that does not say which element every lane, warp and register has; give copies a replica, and leave offsets and other axes out";
+      return result;
+    }
     if (m->too_many) {
       r.fail(at) << "kiln[R-LY05] a layout has at most 2^" << register_layout::most << " threads, and as many registers of each";
       return result;
@@ -219,8 +227,8 @@ inline constexpr bool is_local<bufs<T, D...>> = true;
 
 } // namespace detail
 
-template <tile_like X, class L>
-constexpr auto context::require_layout(X const& x, L const& l, require_layout_options o, site at) {
+template <class X, class L>
+constexpr auto context::record_requirement(X const& x, L const& l, require_layout_options const& o, site at) {
   static_assert(std::same_as<L, layout::register_map>, "kiln[R-LY03] a tile takes a layout of registers: layout::registers(...) or layout::mma_accumulator<M, N>(warps)");
   auto v = detail::read(x, at);
   static_assert(decltype(v)::dims.rank >= 1, "kiln[R-LY03] a scalar lives in every thread; only tiles have a layout");
@@ -229,8 +237,8 @@ constexpr auto context::require_layout(X const& x, L const& l, require_layout_op
   register_layout const m = detail::check_registers(r, l, r.shapes[n.shape], at);
   return decltype(v){r_, r.push(op::require_layout, {n.type, n.kind, n.shape}, {v.node_}, {o.pin, m.threads, m.values}, at)};
 }
-template <tile_like X>
-constexpr auto context::release_layout(X const& x, site at) {
+template <class X>
+constexpr auto context::record_release(X const& x, site at) {
   auto v = detail::read(x, at);
   recorder& r = *r_;
   node const n = r.nodes[v.node_];
@@ -238,7 +246,7 @@ constexpr auto context::release_layout(X const& x, site at) {
   return decltype(v){r_, r.push(op::release_layout, {n.type, n.kind, n.shape}, {v.node_}, {}, at)};
 }
 template <class X, class Y>
-constexpr auto context::assert_same_layout(X const& x, Y const& y, site at) {
+constexpr auto context::record_equality(X const& x, Y const& y, site at) {
   recorder& r = *r_;
   if constexpr (detail::is_local<X>) {
     int const a = r.view().buffer_of(x.node_);
@@ -273,7 +281,7 @@ constexpr auto context::assert_same_layout(X const& x, Y const& y, site at) {
   }
 }
 template <class X>
-constexpr auto context::dump_layout(X const& x, char const* name, site at) {
+constexpr auto context::record_dump(X const& x, char const* name, site at) {
   int node = -1;
   if constexpr (detail::is_local<X>)
     node = x.node_;
@@ -282,7 +290,7 @@ constexpr auto context::dump_layout(X const& x, char const* name, site at) {
   r_->push(op::dump_layout, {}, {node}, {r_->add_string(name)}, at);
 }
 template <class X>
-constexpr auto context::annotate_layout(X const& x, buffer_layout const& l, site at) {
+constexpr auto context::annotate(X const& x, buffer_layout const& l, site at) {
   static_assert(detail::is_local<X>, "kiln[R-LY03] annotate_layout takes a local buffer; require_layout is for tiles");
   recorder& r = *r_;
   int const b = r.view().buffer_of(x.node_);

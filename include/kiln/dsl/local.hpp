@@ -10,6 +10,13 @@ template <int... D>
 struct extent_list; // dsl/memory.hpp
 }
 
+/// What a pointer to a part of a buffer is for, from `access_ptr`.
+enum class access : std::uint8_t { none, r, w, rw };
+struct access_ptr_options {
+  std::int64_t offset = 0;  ///< of the first element
+  std::int64_t extent = -1; ///< elements; -1: all from there on
+};
+
 /// Where an element of local memory is: what `decl_buffer` takes as `.data`.
 template <class T>
 class local_pointer {
@@ -36,10 +43,23 @@ public:
   constexpr local_pointer<T> data() const { return {recorder_, node_}; }
   /// Axes permuted: extent d of the result is extent P[d]. Errors: R-BD09.
   template <int... P>
-  constexpr auto permute(site at = {}) const;
+  constexpr auto permute(site at = {}) const {
+    static_assert(detail::included<detail::buffer_header<view>>, "kiln: permute is in a header of its own; #include <kiln/dsl/buffer.hpp>");
+    if constexpr (detail::included<detail::buffer_header<view>>) return permuted<P...>(at);
+  }
   /// The box of `size` that starts at `start`: `v.region(at(m, 0), extent<16, 64>)`, under the contract of `k.local_slice`.
   template <int... E>
-  constexpr auto region(detail::coordinates<sizeof...(D)> start, detail::extent_list<E...>, site at = {}) const;
+  constexpr auto region(detail::coordinates<sizeof...(D)> start, detail::extent_list<E...>, site at = {}) const {
+    static_assert(detail::included<detail::buffer_header<view>>, "kiln: region is in a header of its own; #include <kiln/dsl/buffer.hpp>");
+    if constexpr (detail::included<detail::buffer_header<view>>) return box<E...>(start, at);
+  }
+
+  /// A pointer to `.extent` elements from `.offset` on, for `decl_buffer`: what is declared over it stays inside, and only reads or
+  /// writes as said. Errors: R-BD07 outside, no access at all, or another one later.
+  constexpr auto access_ptr(access a, access_ptr_options o = {}, site at = {}) const {
+    static_assert(detail::included<detail::buffer_header<view>>, "kiln: access_ptr is in a header of its own; #include <kiln/dsl/buffer.hpp>");
+    if constexpr (detail::included<detail::buffer_header<view>>) return limited(a, o, at);
+  }
 
   // For the library, see detail::indexed_by.
   constexpr auto element(detail::located_index const* index) const;
@@ -48,6 +68,12 @@ public:
   constexpr auto load_vector(detail::located_index const* index) const;
   template <int V, class X>
   constexpr auto store_vector(detail::located_index const* index, X const& x) const;
+
+  constexpr auto limited(access a, access_ptr_options const& o, site at) const;
+  template <int... P>
+  constexpr auto permuted(site at) const;
+  template <int... E>
+  constexpr auto box(detail::coordinates<sizeof...(D)> const& start, site at) const;
 
   recorder* recorder_; ///< for the library
   int node_;           ///< for the library

@@ -9,6 +9,18 @@
 
 namespace kiln {
 
+namespace detail {
+/// A view of any element type, as an option.
+struct view_ref {
+  int node = -1;
+  constexpr view_ref() = default;
+  template <class T, int... D>
+  constexpr view_ref(view<T, D...> const& v) : node(v.node_) {}
+  template <class T>
+  constexpr view_ref(local_pointer<T> const& p) : node(p.node_) {}
+};
+} // namespace detail
+
 struct local_alloc_options {
   kiln::storage storage = kiln::storage::smem;
   detail::reuse_target reuse{}; ///< `&spec` or `&buffer`: shares its storage
@@ -22,6 +34,11 @@ struct alloc_shared_options {
   buffer_layout layout = layout::row_major; ///< dsl/layout.hpp
   char const* name = nullptr;
 };
+struct alloc_buffer_options {
+  int align = 0; ///< of shared memory: bytes, a power of two; 0: 128
+  buffer_layout layout = layout::row_major; ///< of shared memory
+  char const* name = nullptr;
+};
 /// Whether a workspace is one for all CTAs of a launch or one for each.
 enum class per : std::uint8_t { grid, cta };
 struct alloc_global_options {
@@ -33,6 +50,7 @@ struct local_load_options {
   bool relaxed = false; ///< promises that a preceding wait already orders the load
 };
 struct smem_pool_options {
+  detail::view_ref backing{}; ///< shared memory that it hands out, at a constant place; none: memory of its own
   char const* name = nullptr;
 };
 class smem_pool_handle; // dsl/pool.hpp
@@ -41,6 +59,7 @@ struct tmem_pool_options {
   int cta_group = 1;           ///< CTAs that share the allocation, 1 or 2
   int alloc_warp = 0;          ///< the warp that allocates, and
   int dealloc_warp = -1;       ///< that gives back; -1: the same
+  detail::view_ref tmem_addr{}; ///< where the address is kept: one u32; none: the pool's next 4 bytes
   char const* name = nullptr;
 };
 class tmem_pool_handle; // dsl/tensor_pool.hpp
@@ -53,6 +72,7 @@ namespace detail {
 struct pool_state {
   std::int32_t buffer = -1; ///< its storage
   std::int64_t cursor = 0, high = 0;
+  std::int64_t start = 0, room = -1; ///< where it begins in the storage, and its bytes; -1: as many as are needed
   bool committed = false;
 };
 /// A pool in tensor memory while it is recorded. Units: columns.
@@ -61,15 +81,6 @@ struct tensor_pool_state {
   std::int32_t committed = -1, released = -1; ///< nodes
   std::int32_t region = -1;                   ///< where commit stands
 };
-/// A view of any element type, as an option.
-struct view_ref {
-  int node = -1;
-  constexpr view_ref() = default;
-  template <class T, int... D>
-  constexpr view_ref(view<T, D...> const& v) : node(v.node_) {}
-  template <class T>
-  constexpr view_ref(local_pointer<T> const& p) : node(p.node_) {}
-};
 constexpr std::int64_t count_of(extents const& e) {
   std::int64_t n = 1;
   for (int d = 0; d < e.rank; ++d) n *= e.extent[d];
@@ -77,9 +88,12 @@ constexpr std::int64_t count_of(extents const& e) {
 }
 } // namespace detail
 struct decl_buffer_options {
-  detail::view_ref data{};      ///< where it starts: a view whose place is constant
+  detail::view_ref data{};      ///< where it starts: a view whose place is constant, or known to be a multiple of the new one's size
   std::int64_t elem_offset = 0; ///< from there, in elements of the new type; or
   std::int64_t byte_offset = 0; ///< in bytes
+  kiln::storage scope = kiln::storage::smem; ///< tmem: columns of the pool of tensor memory (dsl/tensor_pool.hpp)
+  detail::any_value allocated_addr{};        ///< the first of them: a number, or what the pool's slot holds plus a number
+  datapath layout = datapath::automatic;     ///< of tensor memory
   char const* name = nullptr;
 };
 namespace detail {

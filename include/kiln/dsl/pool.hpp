@@ -110,6 +110,11 @@ constexpr int add_window(recorder& r, result_type t, int base, slot_map const& m
   b.name = name && *name ? r.add_string(name) : owner.name;
   t.kind = node_kind::buffers;
   b.node = r.push(op::alloc, t, {r.buffers[storage].node}, {r.buffers.size()}, at);
+  for (int i = 0, n = r.limits.size(); i < n; ++i)
+    if (r.limits[i].buffer == base) {
+      access_limit const same = r.limits[i];
+      r.limits.add() = {r.buffers.size(), same.line, same.read, same.write};
+    }
   r.buffers.add() = b;
   return b.node;
 }
@@ -126,11 +131,20 @@ constexpr int pool_view(recorder& r, pool_state& s, result_type t, pool_alloc_op
   lay_out(r, b, o.layout, at);
   std::int64_t a = o.align > natural ? o.align : natural;
   if (r.buffers[b].alignment > a) a = r.buffers[b].alignment;
-  std::int64_t const from = round_up(s.cursor, a > 0 ? a : 1);
+  std::int64_t const from = round_up(s.start + s.cursor, a > 0 ? a : 1);
   r.buffers[b].place.offset = static_cast<std::int32_t>(from);
-  s.cursor = from + slot_bytes(r.view(), r.buffers[b]);
+  s.cursor = from - s.start + slot_bytes(r.view(), r.buffers[b]);
   if (s.cursor > s.high) s.high = s.cursor;
-  if (!s.committed) resize_storage(r, s.buffer, s.high, a);
+  if (s.room < 0) {
+    if (!s.committed) resize_storage(r, s.buffer, s.high, a);
+  } else if (s.cursor > s.room) {
+    message m = r.fail(at);
+    m << "kiln[R-BD07] ";
+    put_buffer_name(m, r, b);
+    m << " ends at byte " << s.cursor << " of its pool, whose .backing has " << s.room;
+  } else if (r.buffers[s.buffer].where == storage::smem && a > r.buffers[s.buffer].alignment) {
+    r.buffers[s.buffer].alignment = static_cast<std::int32_t>(a);
+  }
   return node;
 }
 
@@ -148,7 +162,7 @@ constexpr int declare(recorder& r, result_type t, int data, std::int64_t offset,
     message m = r.fail(at);
     m << "kiln[R-BD08] decl_buffer over a part of ";
     put_buffer_name(m, r, p.buffer);
-    m << (r.buffers[p.buffer].layout.plain() ? " at a runtime offset; declare it over the whole and slice or index the result" : ", whose elements are not row by row; declare it over the whole slot");
+    m << (r.buffers[p.buffer].layout.plain() ? " at a runtime offset: #include <kiln/dsl/buffer.hpp>, and it must be known to be a multiple of its size; or declare it over the whole and slice or index the result" : ", whose elements are not row by row; declare it over the whole slot");
     return refuse();
   }
   buffer_info const& owner = r.buffers[p.buffer];
@@ -227,7 +241,8 @@ public:
     if (s.committed) r.fail(at) << "kiln[R-PA12] commit twice";
     if (o.size != 0 && o.size < s.high) r.fail(at) << "kiln[R-PA13] commit size " << o.size << " < high-water mark " << s.high;
     s.committed = true;
-    if (o.size > s.high) detail::resize_storage(r, s.buffer, o.size, 1);
+    if (s.room >= 0 && o.size > s.room) r.fail(at) << "kiln[R-PA13] commit size " << o.size << " > the " << s.room << " B of .backing";
+    if (s.room < 0 && o.size > s.high) detail::resize_storage(r, s.buffer, o.size, 1);
   }
   /// The next byte to be handed out, and one past the highest that was.
   constexpr std::int64_t cursor() const { return state_->cursor; }
@@ -243,15 +258,32 @@ constexpr smem_pool_handle context::smem_pool(smem_pool_options o, site at) {
     r_->fail(at) << "kiln[R-PA12] more than " << most_pools << " pools";
     return {r_, &pools_[0]};
   }
-  if (pools_used_ > 0)
-    r_->fail(at) << "kiln[R-CP06] second dynamic arena at line " << at.line << "; one exists since line " << r_->nodes[r_->buffers[pools_[0].buffer].node].line
-                 << ", allocate from it";
+  if (o.backing.node >= 0) {
+    detail::pool_state& s = pools_[pools_used_++];
+    detail::static_place const p = detail::place_of_view(*r_, o.backing.node);
+    buffer_info const& f = r_->buffers[p.buffer];
+    if (!p.known || f.where != storage::smem || f.pun) {
+      auto m = r_->fail(at);
+      m << "kiln[R-BD08] .backing of a pool is shared memory at a constant place; ";
+      detail::put_buffer_name(m, *r_, p.buffer);
+      m << " is none";
+    }
+    s.buffer = r_->view().storage_of(p.buffer);
+    s.start = p.offset;
+    s.room = kiln::bytes_of(r_->nodes[o.backing.node].type, r_->shapes[r_->nodes[o.backing.node].shape].elements());
+    return {r_, &s};
+  }
+  for (int i = 0; i < pools_used_; ++i)
+    if (pools_[i].room < 0)
+      r_->fail(at) << "kiln[R-CP06] second dynamic arena at line " << at.line << "; one exists since line " << r_->nodes[r_->buffers[pools_[i].buffer].node].line
+                   << ", allocate from it";
   detail::pool_state& s = pools_[pools_used_++];
   int const node = detail::make_arena(*r_, storage::smem, 1, 128, o.name ? o.name : "pool", at);
   s.buffer = static_cast<int>(r_->attribute(node, 0));
   return {r_, &s};
 }
 constexpr void context::finish() {
+  if (r_->check_limits) r_->check_limits(*r_);
   if (tensor_pool_.buffer >= 0 && tensor_pool_.released < 0) {
     auto m = r_->fail_at(tensor_pool_.committed >= 0 ? tensor_pool_.committed : r_->buffers[tensor_pool_.buffer].node);
     m << "kiln[R-PA17] tensor memory of ";
@@ -261,8 +293,18 @@ constexpr void context::finish() {
     else
       m << " is never allocated; commit() the pool before its first use";
   }
+  if (arena_ >= 0)
+    for (int b = 0; b < r_->buffers.size(); ++b) {
+      buffer_info const& f = r_->buffers[b];
+      if (b == arena_ || f.where != storage::smem || f.placement != scope::shared_dyn || r_->view().storage_of(b) != b) continue;
+      auto m = r_->fail_at(f.node);
+      m << "kiln[R-CP06] ";
+      detail::put_buffer_name(m, *r_, b);
+      m << " has shared memory of its own beside the arena of line " << r_->nodes[r_->buffers[arena_].node].line << "; declare it over the arena, or allocate it from a pool with .backing";
+      return;
+    }
   for (int i = 0; i < pools_used_; ++i)
-    if (!pools_[i].committed) {
+    if (!pools_[i].committed && pools_[i].room < 0) {
       auto m = r_->fail_at(r_->buffers[pools_[i].buffer].node);
       m << "kiln[R-PA12] ";
       detail::put_buffer_name(m, *r_, pools_[i].buffer);
@@ -273,10 +315,17 @@ constexpr void context::finish() {
 template <element T, int... D>
 constexpr auto context::decl_buffer(decl_buffer_options o, site at) {
   static_assert(sizeof...(D) >= 1 && sizeof...(D) <= 5 && ((D >= 1) && ...), "kiln[T-02] a local buffer has 1 to 5 axes, each at least 1");
+  if (o.scope == storage::tmem) {
+    if constexpr (detail::included<detail::tensor_header<T>>) return make_tensor_window<T, D...>(o, at);
+    r_->fail(at) << "kiln: buffers in tensor memory are in a header of their own; #include <kiln/dsl/tensor_pool.hpp>";
+  }
   result_type const t = detail::type_of<view<T, D...>>(*r_, node_kind::view);
   if (o.elem_offset != 0 && o.byte_offset != 0) r_->fail(at) << "kiln[R-BD08] decl_buffer takes .elem_offset or .byte_offset, not both";
   if (o.data.node < 0) r_->fail(at) << "kiln[R-BD07] decl_buffer without .data; give a view, or alloc_shared for storage of its own";
   std::int64_t const offset = o.byte_offset + o.elem_offset * kiln::bytes_of(dtype_of<T>);
+  if constexpr (detail::included<detail::buffer_header<T>>)
+    if (o.data.node >= 0 && !detail::place_of_view(*r_, o.data.node).known)
+      if (int const part = declare_at(*r_, t, o.data.node, offset, o.name, at, detail::buffer_header<T>{}); part >= 0) return view<T, D...>{r_, part};
   int const node = o.data.node < 0 ? detail::make_arena(*r_, storage::smem, 1, 128, "", at) : detail::declare(*r_, t, o.data.node, offset, o.name, at);
   return view<T, D...>{r_, detail::view_of_slot(*r_, t, node, at)};
 }
@@ -305,6 +354,9 @@ constexpr auto context::local_reinterpret(view<T, D...> const& v, site at) {
       return R{r_, r.push(op::view_index, t, {window, r.operand(v.node_, 1)}, {}, at)};
     }
   }
+  if constexpr (detail::included<detail::buffer_header<U>>)
+    if (!detail::place_of_view(r, v.node_).known)
+      if (int const part = declare_at(r, t, v.node_, 0, nullptr, at, detail::buffer_header<U>{}); part >= 0) return R{r_, part};
   return R{r_, detail::view_of_slot(r, t, detail::declare(r, t, v.node_, 0, nullptr, at), at)};
 }
 

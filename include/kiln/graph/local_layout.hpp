@@ -4,9 +4,11 @@
 // Plain buffers: slots one after the other, each at a multiple of the largest of 128, the element's size and `.align`; rows one
 // after the other. Buffers that share storage have their place from storage_alias.hpp or from the allocator that placed them.
 // Inside a slot, elements lie row by row unless the buffer has a layout (layout/slot_layout.hpp).
-// Tensor memory is a block of 128 lanes by 4-byte columns: a row of a buffer is a lane, and slots count columns.
+// Tensor memory is a block of 128 lanes by 4-byte columns: a row of a buffer is a lane, unless it has a layout (layout/datapath.hpp),
+// and slots count columns.
 #pragma once
 #include <kiln/graph/recorder.hpp>
+#include <kiln/layout/datapath.hpp>
 
 namespace kiln {
 
@@ -24,6 +26,10 @@ constexpr std::int64_t tensor_columns(dtype t, shape const& s) {
   if (rows != 64 && rows != 128) return 0;
   return lead * ((static_cast<std::int64_t>(s.extent[s.rank - 1]) * bits_of(t) + 31) / 32);
 }
+/// The same for a buffer, which may have a layout.
+constexpr std::int64_t tensor_columns(buffer_info const& b, shape const& s) {
+  return b.layout.plain() ? tensor_columns(b.type, s) : (columns_reached(b.layout) * bits_of(b.type) + 31) / 32;
+}
 
 } // namespace detail
 
@@ -34,6 +40,7 @@ struct local_form {
   std::int64_t bytes = 0;            ///< of one slot
   slot_map slots{};                  ///< in bytes; the stride is never 0
   std::int64_t stride[max_rank]{};   ///< of each axis, in bytes; with a layout, of the row-major number: see `place_in_slot`
+  slot_layout layout{};              ///< of a slot, in elements of memory: lanes of tensor memory are as long as the storage is
   std::int64_t end = 0;              ///< one past the last slot, in bytes; in tensor memory of one lane
 };
 
@@ -48,7 +55,7 @@ constexpr std::int64_t buffer_alignment(buffer_info const& b) {
 /// Bytes of one slot; in tensor memory of one lane of it.
 constexpr std::int64_t slot_bytes(graph_view const& g, buffer_info const& b) {
   shape const& s = g.shapes[static_cast<std::size_t>(b.shape)];
-  return b.where == storage::tmem ? 4 * tensor_columns(b.type, s) : bytes_of(b.type, b.layout.plain() ? s.elements() : b.layout.cosize(s.elements()));
+  return b.where == storage::tmem ? 4 * tensor_columns(b, s) : bytes_of(b.type, b.layout.plain() ? s.elements() : b.layout.cosize(s.elements()));
 }
 /// From one slot (or logical group of slots) to the next.
 constexpr std::int64_t slot_stride(graph_view const& g, buffer_info const& b) {
@@ -97,10 +104,10 @@ constexpr void put_buffer_name(message& m, graph_view const& g, int b) {
 } // namespace detail
 
 /// Bytes from the start of a slot to the element that would lie at `bytes` if its rows followed each other.
-constexpr std::int64_t place_in_slot(buffer_info const& b, std::int64_t bytes) {
-  if (b.layout.plain()) return bytes;
-  std::int64_t const size = bytes_of(b.type);
-  return b.layout(bytes / size) * size;
+constexpr std::int64_t place_in_slot(local_form const& f, dtype t, std::int64_t bytes) {
+  if (f.layout.plain()) return bytes;
+  std::int64_t const size = bytes_of(t);
+  return f.layout(bytes / size) * size;
 }
 
 constexpr local_form local_form_of(graph_view const& g, int b) {
@@ -114,10 +121,19 @@ constexpr local_form local_form_of(graph_view const& g, int b) {
   r.slots.stride = static_cast<std::int32_t>(detail::slot_stride(g, f));
   r.end = detail::slots_end(g, f);
   std::int64_t step = bytes_of(f.type);
+  r.layout = f.layout;
   if (f.where == storage::tmem) {
     r.slots.offset *= 4;
     for (int j = 0; j < r.slots.levels; ++j) r.slots.radix[j].pitch *= 4;
     if (s.rank < 2) return r;
+    if (!f.layout.plain()) {
+      std::int64_t const lane = detail::storage_bytes(g, r.storage) / step;
+      auto in_memory = [&](std::int32_t x) { return static_cast<std::int32_t>(x / detail::lane_step * lane + x % detail::lane_step); };
+      for (int j = 0; j < r.layout.modes; ++j) r.layout.mode[j].stride = in_memory(r.layout.mode[j].stride);
+      r.layout.offset = in_memory(r.layout.offset);
+    }
+  }
+  if (f.where == storage::tmem && f.layout.plain()) {
     r.stride[s.rank - 1] = step;
     r.stride[s.rank - 2] = detail::storage_bytes(g, r.storage);
     step = 4 * ((static_cast<std::int64_t>(s.extent[s.rank - 1]) * bits_of(f.type) + 31) / 32);

@@ -64,6 +64,12 @@ struct alias_state {
   bool pun = false;
   bool all_lanes = false;     ///< in tensor memory: a buffer has 128 rows, not 64
 };
+/// What an access_ptr said of a window.
+struct access_limit {
+  std::int32_t buffer = -1;
+  std::int32_t line = 0;
+  bool read = true, write = true;
+};
 } // namespace detail
 
 /// Type of a node's result.
@@ -87,6 +93,8 @@ public:
   detail::vec<char const*> strings;
   detail::vec<char const*> files;
   detail::vec<detail::alias_state> specs; ///< no part of the graph
+  detail::vec<detail::access_limit> limits; ///< neither
+  void (*check_limits)(recorder&) = nullptr; ///< of dsl/buffer.hpp, where an access_ptr was made
   diagnostic error;
   attributes attrs{};
 

@@ -24,6 +24,7 @@ struct slot_layout {
   std::int32_t modes = 0, paddings = 0;
   layout_mode mode[most_modes]{};
   std::int32_t bits = 0, base = 0, shift = 0; ///< swizzle<bits, base, shift>, in elements
+  std::int32_t offset = 0;                    ///< added to all places; only in tensor memory, with modes
   layout_padding padding[most_paddings]{};
 
   constexpr bool plain() const { return modes == 0 && bits == 0 && paddings == 0; }
@@ -37,7 +38,7 @@ struct slot_layout {
   }
   constexpr std::int64_t strided(std::int64_t x) const {
     if (modes == 0) return x;
-    std::int64_t y = 0;
+    std::int64_t y = offset;
     for (int i = modes - 1; i >= 0; --i) {
       y += x % mode[i].extent * mode[i].stride;
       x /= mode[i].extent;
@@ -60,7 +61,7 @@ struct slot_layout {
   constexpr std::int64_t cosize(std::int64_t elements) const {
     std::int64_t last = elements - 1;
     if (modes > 0) {
-      last = 0;
+      last = offset;
       for (int i = 0; i < modes; ++i) last += static_cast<std::int64_t>(mode[i].extent - 1) * mode[i].stride;
     }
     if (bits > 0) last |= (std::int64_t{1} << (base + shift + bits)) - 1;

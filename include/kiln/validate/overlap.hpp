@@ -12,6 +12,16 @@ struct byte_box {
   int axes = 0; ///< outermost first
   std::int64_t extent[max_rank]{}, stride[max_rank]{};
 
+  /// An axis outside of those that are there.
+  constexpr void add_axis(std::int64_t count, std::int64_t step) {
+    for (int j = axes; j > 0; --j) {
+      extent[j] = extent[j - 1];
+      stride[j] = stride[j - 1];
+    }
+    extent[0] = count;
+    stride[0] = step;
+    ++axes;
+  }
   constexpr std::int64_t end() const {
     std::int64_t e = base + run;
     for (int d = 0; d < axes; ++d) e += (extent[d] - 1) * stride[d];
@@ -51,9 +61,26 @@ constexpr bool overlap(byte_box const& a, byte_box const& b, int level = 0, std:
 constexpr byte_box bytes_of_atom(graph_view const& g, local_form const& f, atom_grid const& grid, int b, int k) {
   int cell = (k - grid.first) % grid.per_slot;
   byte_box r;
-  if (!g.buffer(b).layout.plain()) { // its bytes may lie anywhere in the slot
+  if (slot_layout const& l = f.layout; !l.plain()) {
     r.base = f.slots.at((k - grid.first) / grid.per_slot);
     r.run = f.bytes;
+    if (l.bits > 0 || l.paddings > 0) return r; // its bytes may lie anywhere in the slot
+    std::int64_t const size = bytes_of(g.buffer(b).type);
+    r.base += l.offset * size;
+    r.run = size;
+    bool done[slot_layout::most_modes]{};
+    for (int n = 0; n < l.modes; ++n) { // the whole slot, the smallest stride first
+      int least = -1;
+      for (int i = 0; i < l.modes; ++i)
+        if (!done[i] && (least < 0 || l.mode[i].stride < l.mode[least].stride)) least = i;
+      done[least] = true;
+      std::int64_t const step = l.mode[least].stride * size;
+      if (step == 0 || l.mode[least].extent == 1) continue;
+      if (r.axes == 0 && step <= r.run)
+        r.run += (l.mode[least].extent - 1) * step;
+      else
+        r.add_axis(l.mode[least].extent, step);
+    }
     return r;
   }
   r.base = f.slots.at((k - grid.first) / grid.per_slot);
@@ -70,13 +97,7 @@ constexpr byte_box bytes_of_atom(graph_view const& g, local_form const& f, atom_
       r.run += (grid.size[d] - 1) * f.stride[d];
       continue;
     }
-    for (int j = r.axes; j > 0; --j) { // it goes in front
-      r.extent[j] = r.extent[j - 1];
-      r.stride[j] = r.stride[j - 1];
-    }
-    r.extent[0] = grid.size[d];
-    r.stride[0] = f.stride[d];
-    ++r.axes;
+    r.add_axis(grid.size[d], f.stride[d]);
   }
   return r;
 }

@@ -24,8 +24,11 @@ constexpr diagnostic check_tensor_views(graph_view const& g) {
     if (from < 0) continue;
     bool refused = o != op::local_load && o != op::local_store && o != op::view_slice;
     std::int64_t rows = -1;
+    buffer_info const& f = g.buffer(g.buffer_of(from));
+    bool whole = false; // its columns do not follow each other
     if (o == op::view_slice) {
       shape const &s = g.shape_of(from), &e = g.shape_of(i);
+      whole = refused = !f.layout.plain() && f.layout.mode[f.layout.modes - 1].extent != s.extent[s.rank - 1];
       for (int axis = 0; axis < s.rank; ++axis) {
         int const offset = g.operand(i, axis + 1);
         bool const constant = g[offset].code == op::constant;
@@ -41,7 +44,9 @@ constexpr diagnostic check_tensor_views(graph_view const& g) {
     message m(d);
     m << "kiln[R-BD04] ";
     put_buffer_name(m, g, g.buffer_of(from));
-    if (o == op::view_slice)
+    if (whole)
+      m << ": its datapath does not lay columns one after the other; load and store it whole";
+    else if (o == op::view_slice)
       m << ": tensor memory can only be sliced in columns, at constant offsets of whole 4-byte columns";
     else
       m << ": " << name_of(o) << " does not reach tensor memory; local_load it first";
@@ -71,7 +76,7 @@ constexpr diagnostic check_storage(graph_view const& g) {
       m << ": storage smem_cluster is another CTA's memory and cannot be allocated; use smem or tmem";
       return d;
     }
-    if (f.where == storage::tmem && detail::tensor_columns(f.type, g.shapes[static_cast<std::size_t>(f.shape)]) == 0) {
+    if (f.where == storage::tmem && detail::tensor_columns(f, g.shapes[static_cast<std::size_t>(f.shape)]) == 0) {
       auto m = at(f.node);
       m << "kiln[R-AL19] ";
       detail::put_buffer_name(m, g, b);

@@ -196,7 +196,7 @@ private:
   }
 
   static constexpr bool laid_out(slot_layout const& l, shape const& s, buffer_info const& b) {
-    if (b.where != storage::smem || l.modes < 0 || l.modes > slot_layout::most_modes || l.paddings < 0 || l.paddings > slot_layout::most_paddings) return false;
+    if (b.where == storage::smem_cluster || l.modes < 0 || l.modes > slot_layout::most_modes || l.paddings < 0 || l.paddings > slot_layout::most_paddings) return false;
     std::int64_t elements = 1;
     for (int i = 0; i < l.modes; ++i) {
       if (l.mode[i].extent < 1 || l.mode[i].stride < 0) return false;
@@ -207,7 +207,9 @@ private:
     for (int i = 0; i < l.paddings; ++i)
       if (l.padding[i].interval < 1 || (l.padding[i].interval & (l.padding[i].interval - 1)) != 0 || l.padding[i].pad < 0) return false;
     if (l.bits < 0 || l.base < 0 || l.shift < l.bits || l.base + l.shift + l.bits > 30 || (l.bits > 0 && l.paddings > 0)) return l.bits == 0 && l.base == 0 && l.shift == 0;
-    return l.cosize(s.elements()) < 0x7fffffff;
+    if (b.where == storage::tmem)
+      return l.modes > 0 && l.bits == 0 && l.paddings == 0 && bits_of(b.type) <= 32 && l.offset >= 0 && detail::last_lane(l) < detail::tensor_lanes && detail::columns_reached(l) < detail::lane_step;
+    return l.offset == 0 && l.cosize(s.elements()) < 0x7fffffff;
   }
 
   /// The node's own fields lie in the tables.

@@ -411,7 +411,7 @@ lanes writer::placed(lanes const& number, slot_layout const& l) {
     Value* p = x;
     if (l.modes > 0) {
       Value* rest = x;
-      p = k(0);
+      p = k(l.offset);
       for (int i = l.modes - 1; i >= 0; --i) {
         p = b.CreateAdd(p, b.CreateMul(b.CreateURem(rest, k(l.mode[i].extent)), k(l.mode[i].stride)));
         rest = b.CreateUDiv(rest, k(l.mode[i].extent));
@@ -478,7 +478,7 @@ address writer::view_address(int n, coordinates x) {
       const buffer_info& info = g.buffer(buffer);
       lanes within;
       for (std::size_t k = x.size(); k-- > 0;) within = sum(within, scaled(x[k], info.layout.plain() ? form.stride[k] : form.stride[k] / size, i64), i64);
-      if (!info.layout.plain()) within = scaled(placed(within, info.layout), size, i64);
+      if (!info.layout.plain()) within = scaled(placed(within, form.layout), size, i64);
       a.offset = sum(a.offset, within, i64);
       return a;
     }
