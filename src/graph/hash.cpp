@@ -87,9 +87,10 @@ void meaning(serialiser& out, graph_view const& g) {
       out.number(radix[j].count);
       out.number(radix[j].pitch);
     }
-    auto const& [modes, paddings, mode, bits, lowest, shift, origin, padding] = layout;
+    auto const& [modes, paddings, mode, bits, lowest, shift, origin, padding, bases, basis] = layout;
     out.number(origin == 0 ? modes : -modes);
     if (origin != 0) out.number(origin);
+    for (int j = 0; j < bases; ++j) out.number(basis[j]);
     for (int j = 0; j < modes; ++j) {
       out.number(mode[j].extent);
       out.number(mode[j].stride);

@@ -323,16 +323,20 @@ private:
       }
       bool const known = name == "slots" || name == "align" || name == "storage" || name == "scope" || name == "role" ||
                          name == "phase" || name == "base" || name == "offset" || name == "stride" || name == "radix" || name == "pitch" || name == "mode" || name == "step" ||
-                         name == "origin" || name == "swizzle" || name == "chunk" || name == "shift" || name == "interval" || name == "pad";
+                         name == "origin" || name == "basis" || name == "swizzle" || name == "chunk" || name == "shift" || name == "interval" || name == "pad";
       if (!known) {
         at_ = start;
-        expected("slots, align, storage, scope, single, role, pun, phase, base, offset, stride, radix, pitch, mode, step, origin, swizzle, chunk, shift, interval, pad or the end of the line");
+        expected("slots, align, storage, scope, single, role, pun, phase, base, offset, stride, radix, pitch, mode, step, origin, basis, swizzle, chunk, shift, interval, pad or the end of the line");
       }
       if ((name == "radix" && b.place.levels == slot_map::most_levels) || (name == "pitch" && b.place.levels == 0)) {
         at_ = start;
         expected(name == "pitch" ? "a radix before its pitch" : "at most 3 radices");
       }
       slot_layout& l = b.layout;
+      if (name == "basis" && l.bases == slot_layout::most_bases) {
+        at_ = start;
+        expected("at most 16 bases");
+      }
       if ((name == "mode" && l.modes == slot_layout::most_modes) || (name == "interval" && l.paddings == slot_layout::most_paddings) ||
           (name == "step" && l.modes == 0) || (name == "pad" && l.paddings == 0)) {
         at_ = start;
@@ -349,6 +353,8 @@ private:
         l.base = int32(0, "chunk");
       else if (name == "shift")
         l.shift = int32(1, "shift");
+      else if (name == "basis")
+        l.basis[l.bases++] = int32(1, "basis");
       else if (name == "origin")
         l.offset = int32(0, "origin");
       else if (name == "interval")

@@ -140,6 +140,7 @@ private:
       out_ += " radix=" + std::to_string(place.radix[j].count) + " pitch=" + std::to_string(place.radix[j].pitch);
     for (int j = 0; j < layout.modes; ++j)
       out_ += " mode=" + std::to_string(layout.mode[j].extent) + " step=" + std::to_string(layout.mode[j].stride);
+    for (int j = 0; j < layout.bases; ++j) out_ += " basis=" + std::to_string(layout.basis[j]);
     if (layout.offset) out_ += " origin=" + std::to_string(layout.offset);
     if (layout.bits) out_ += " swizzle=" + std::to_string(layout.bits) + " chunk=" + std::to_string(layout.base) + " shift=" + std::to_string(layout.shift);
     for (int j = 0; j < layout.paddings; ++j)

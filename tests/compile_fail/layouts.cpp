@@ -537,3 +537,18 @@ inline constexpr auto axes_with_a_hole = kernel<"axes_with_a_hole">([](context& 
 });
 void use_axes_with_a_hole() { axes_with_a_hole.check(); }
 #endif
+
+// case: bases_that_repeat
+// expect-error: kiln[R-LY01] s: the bases do not give every element an offset of its own; as many of them as the elements have bits, none the XOR of others
+#if defined(TWIN) || defined(CASE_bases_that_repeat)
+inline constexpr auto bases_that_repeat = kernel<"bases_that_repeat">([](context& k, ptr<f32> y) {
+#ifdef TWIN
+  auto s = k.alloc_shared<f32, 4, 4>({.layout = layout::shared_linear<4, 4>({{1, 0}, {2, 0}, {0, 1}, {0, 2}}), .name = "s"});
+#else
+  auto s = k.alloc_shared<f32, 4, 4>({.layout = layout::shared_linear<4, 4>({{1, 0}, {2, 0}, {3, 0}, {0, 2}}), .name = "s"}); // expect-line
+#endif
+  k.local_store(s, k.zeros<f32, 4, 4>());
+  store(y, reduce<sum>(k.local_load(s)));
+});
+void use_bases_that_repeat() { bases_that_repeat.check(); }
+#endif

@@ -202,7 +202,7 @@ void use_runtime_place() { runtime_place.check(); }
 #endif
 
 // case: arena_beside_memory
-// expect-error: kiln[R-CP06] s has shared memory of its own beside the arena of line {line-1}; declare it over the arena, or allocate it from a pool with .backing
+// expect-error: kiln[R-CP06] s has shared memory of its own beside the arena of line {line-4}; declare it over the arena, or allocate it from a pool with .backing
 #if defined(TWIN) || defined(CASE_arena_beside_memory)
 inline constexpr auto arena_beside_memory = kernel<"arena_beside_memory">([](context& k, ptr<f32> p) {
   auto arena = k.alloc_buffer<f32, scope::shared_dyn, 128>({.name = "arena"});

@@ -6,7 +6,7 @@
 #include "run_time_recording.hpp"
 
 #include <kiln/dsl/buffer.hpp>
-#include <kiln/dsl/layout_tools.hpp>
+#include <kiln/dsl/matrix_layouts.hpp>
 #include <kiln/dsl/pool.hpp>
 #include <kiln/validate/validate.hpp>
 
@@ -181,6 +181,7 @@ inline std::vector<storage_case> storage_cases(int lanes = 32) {
   r.push_back(layout_case<f32, 16, 32>("padded", layout::padded<32>({4}), 8));
   r.push_back(layout_case<f16, 32, 32>("padded_twice", layout::padded<8, 32>({1, 3}), 8));
   r.push_back(layout_case<f32, 16, 32>("columns_first", layout::strided<16, 32>({1, 16}), 8));
+  r.push_back(layout_case<f32, 16, 16>("linear_bases", layout::shared_linear<16, 16>({{0, 1}, {0, 2}, {0, 4}, {0, 8}, {1, 4}, {2, 8}, {4, 12}, {8, 9}}), 8));
   r.push_back(layout_case<f32, 24, 12>("odd_rows", layout::strided<24, 12>({13, 1}), 8));
   for (bool turned : {false, true}) {
     r.push_back(product_case<f16>(turned ? "product_swizzled_turned" : "product_swizzled", layout::mma_shared(), layout::mma_shared(), turned));
@@ -221,6 +222,28 @@ inline std::vector<storage_case> storage_cases(int lanes = 32) {
     auto d = k.require_layout(k.local_load(s), layout::registers(layout::threads<32, 4>({2, 64}), layout::values<2, 16>({1, 256})));
     store(y + at, k.release_layout(d) + b);
   }, 128 / lanes));
+  r.push_back(make_storage_case<f32, f32>("layouts_of_matrix_units", 4096, 4096, [](context& k, auto x, auto y) {
+    auto at = k.iota<0, 64, 64>() * 64 + k.iota<1, 64, 64>();
+    auto a = k.require_layout(load(x + at), layout::wgmma_acc<64>());
+    k.assert_same_layout(a + 1.f, layout::mma_acc<64, 64>(4));
+    using layout::axis;
+    auto by_axes = layout::registers(layout::S<4, 16, 32, 2>({1, axis::warp}, {2, axis::m}, {1, axis::lane}, {1, axis::m}));
+    store(y + at, k.require_layout(a * 3.f, by_axes));
+  }, 128 / lanes));
+  // -- windows, ranges and pipelines ---------------------------------------------------------------------------------------------
+  r.push_back(make_storage_case<f32, f32>("windows_at_runtime", 1024, 1024, [](context& k, auto x, auto y) {
+    auto ring = k.template local_alloc<f32, 8, 32>(3, {.name = "ring"});
+    auto at = k.iota<0, 8, 32>() * 32 + k.iota<1, 8, 32>();
+    for (auto i : k.range(0, 3)) k.local_store(ring[i], load(x + i * 256 + at));
+    for (auto s : k.range(0, 3))
+      for (auto i : k.range(0, 8)) {
+        auto sign = k.template local_reinterpret<i32, 4, 8>(ring[s][i]);
+        k.local_store(sign, k.local_load(sign) ^ k.template full<i32, 4, 8>(-2147483647 - 1));
+        auto part = k.template decl_buffer<f32, 8>({.data = ring[s][7 - i].access_ptr(access::rw, {.offset = 16, .extent = 16}), .elem_offset = 8});
+        k.local_store(part, k.local_load(part) + 1.f);
+      }
+    for (auto i : k.range(0, 3)) store(y + i * 256 + at, k.local_load(ring[i]));
+  }));
   return r;
 }
 

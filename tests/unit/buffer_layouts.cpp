@@ -131,7 +131,11 @@ struct columns_first {
 struct odd_rows {
   constexpr buffer_layout operator()() const { return layout::strided<24, 12>({13, 1}); }
 };
+struct crossed_rows {
+  constexpr buffer_layout operator()() const { return layout::shared_linear<16, 16>({{0, 1}, {0, 2}, {0, 4}, {0, 8}, {1, 2}, {2, 4}, {4, 8}, {8, 9}}); }
+};
 TEST(buffer_layouts, every_access_finds_its_elements) {
+  round_trip<crossed_rows, i32, 16, 16>(0);
   round_trip<mma<swz::b128>, i32, 16, 64>(0);
   round_trip<mma<swz::b64>, i32, 16, 32>(0);
   round_trip<mma<swz::b32>, i16, 8, 16>(0);
@@ -246,6 +250,20 @@ static_assert([] {
 }());
 static_assert(layout::registers(layout::S<16, 4>({1, axis::lane}, 1)).threads.incomplete); // half of the lanes
 static_assert(layout::registers(worked).threads.incomplete);                               // an offset
+// Row-major; columns first; a XOR of row and column.
+constexpr bool linear_map_is(buffer_layout const& l, auto place) {
+  for (int i = 0; i < 8; ++i)
+    for (int j = 0; j < 16; ++j)
+      if (l.slot(i * 16 + j) != place(i, j)) return false;
+  return l.slot.bases == 7 && l.slot.cosize(128) == 128;
+}
+static_assert(linear_map_is(layout::shared_linear<8, 16>({{0, 1}, {0, 2}, {0, 4}, {0, 8}, {1, 0}, {2, 0}, {4, 0}}), [](int i, int j) { return i * 16 + j; }));
+static_assert(linear_map_is(layout::shared_linear<8, 16>({{1, 0}, {2, 0}, {4, 0}, {0, 1}, {0, 2}, {0, 4}, {0, 8}}), [](int i, int j) { return j * 8 + i; }));
+// Rows move the columns, too: offset bit 4 is row 1 and column 2, and so on: place (i, j) = 16 i + (j ^ 2 i).
+constexpr auto crossed = layout::shared_linear<8, 16>({{0, 1}, {0, 2}, {0, 4}, {0, 8}, {1, 2}, {2, 4}, {4, 8}});
+static_assert(linear_map_is(crossed, [](int i, int j) { return 16 * i + (j ^ 2 * i); }) && crossed.slot.run_log2() == 1);
+static_assert(layout::shared_linear<8, 16>({{0, 1}, {0, 2}, {0, 4}, {0, 8}, {1, 0}, {2, 0}, {3, 0}}).slot.bases < 0); // rows 1, 2 and 3
+static_assert(layout::shared_linear<8, 16>({{0, 1}, {0, 2}}).slot.bases < 0);
 // wgmma: row 16 w + 8 (v / 2 % 2) + l / 4, column 8 (v / 4) + 2 (l % 4) + v % 2.
 static_assert([] {
   constexpr auto l = layout::wgmma_acc<64>();
@@ -276,6 +294,17 @@ static_assert([] {
       if (element(one, l, v) != (2 * v + l / 16) * 16 + l % 16 || element(two, l, v) != (8 * (l / 16) + v) * 16 + l % 16 || element(turned, l, v) != (l % 16) * 16 + 8 * (l / 16) + v) return false;
   return true;
 }());
+// The same one by one: two warps along the columns, every second instruction, then two along the rows.
+static_assert([] {
+  constexpr auto l = layout::amd_wmma<64, 64>({.version = 3, .transposed = false, .warp_bases = {{0, 2}, {2, 0}}, .reg_bases = {{0, 1}, {1, 0}}});
+  for (int t = 0; t < 128; ++t)
+    for (int v = 0; v < 32; ++v) {
+      int const row = 8 * (t % 32 / 16) + v % 8 + 16 * (v / 16) + 32 * (t / 64), column = t % 16 + 16 * (v / 8 % 2) + 32 * (t / 32 % 2);
+      if (element(l, t, v) != row * 64 + column) return false;
+    }
+  return layout::amd_wmma<16, 16>({.transposed = false}).values.list == layout::wmma_acc<3>().values.list && layout::amd_wmma<16, 16>({.version = 1}).threads.list == layout::wmma_acc<1, 16, 16, true>().threads.list;
+}());
+static_assert(layout::amd_wmma<64, 64>({.warp_bases = {{1, 1}}}).threads.bad_stride > 0);
 // mma.sync m16n8k16, 16-bit: a: row l / 4 + 8 (v / 2 % 2), k 2 (l % 4) + v % 2 + 8 (v / 4); b: k 2 (l % 4) + v % 2 + 8 (v / 2), column l / 4.
 static_assert([] {
   constexpr auto a = layout::dot_operand<0, layout::unit::mma, 2, 16, 16>();

@@ -151,6 +151,27 @@ TEST(pools, an_arena_claimed_by_hand) {
   EXPECT_EQ(out[171], 3);
 }
 
+// Allocations of the usual kind in an arena: one after the other.
+TEST(pools, allocations_in_an_arena) {
+  auto g = record([](context& k, ptr<const f32> x, ptr<f32> y, kiln::val<i32> n) {
+    auto arena = k.alloc_buffer<u8, scope::shared_dyn, 2048>({.name = "arena"});
+    auto ring = k.local_alloc<f32, 40>(3, {.backing = arena, .name = "ring"}); // 160 bytes each, 256 apart
+    auto s = k.alloc_shared<f32, 8, 32>({.backing = arena, .layout = layout::mma_shared(), .name = "s"});
+    for (auto i : k.range(0, 3)) k.local_store(ring[i], load(x + i * 40 + k.arange<40>()));
+    auto at = k.iota<0, 8, 32>() * 32 + k.iota<1, 8, 32>();
+    k.local_store(s, load(x + at));
+    store(y + k.arange<40>(), k.local_load(ring[n]));
+    store(y + 40 + at, k.local_load(s));
+  });
+  EXPECT_EQ(place_local(g).dynamic_bytes, 2048);
+  EXPECT_EQ(g.buffers[1].place.offset, 0);
+  EXPECT_EQ(g.buffers[2].place.offset, 1024);
+  auto const in = numbers(256);
+  auto const out = run_everywhere(g, in, 296, 2);
+  for (std::size_t i = 0; i < 40; ++i) ASSERT_EQ(out[i], in[80 + i]);
+  for (std::size_t i = 0; i < 256; ++i) ASSERT_EQ(out[40 + i], in[i]);
+}
+
 // Columns of tensor memory by number, and by what the pool's slot holds.
 TEST(pools, columns_by_address) {
   auto g = record([](context& k, ptr<const f32> x, ptr<f32> y) {

@@ -144,6 +144,42 @@ TEST(shared_storage, an_epilogue_over_the_ring) {
   }
 }
 
+// Worked examples as kernels, in constant expressions. Storage larger than it needs to be: nothing moves, the rest is slack.
+constexpr auto sized = kernel<"sized">([](context& k, ptr<f32> y) {
+  auto sp = k.storage_alias_spec({.buffer_size_bytes = 40960, .name = "sp"});
+  auto a = k.local_alloc<f32, 64, 64>(2, {.reuse = &sp, .name = "a"});
+  auto b = k.local_alloc<f16, 64, 64>(2, {.reuse = &sp, .name = "b"});
+  sp.set_buffer_overlap(shared_group(a, b));
+  k.local_store(a[1], k.zeros<f32, 64, 64>());
+  store(y, reduce<sum>(k.local_load(a[1])));
+  k.local_store(b[1], k.zeros<f16, 64, 64>());
+});
+static_assert([] {
+  graph_view const g = sized.graph();
+  local_form const a = local_form_of(g, 1), b = local_form_of(g, 2);
+  return sized.ok && place_local(g).total() == 40960 && a.bytes == 16384 && b.bytes == 8192 && a.slots.at(0) == 0 && a.slots.at(1) == 16384 && b.slots.at(0) == 0 && b.slots.at(1) == 16384;
+}());
+// The scratch of attention with P in `Slices` column slices: columns of every buffer, and 256 in all.
+template <int Slices>
+constexpr auto attention = kernel<"attention">([](context& k) {
+  auto sp = k.storage_alias_spec({.storage = storage::tmem, .name = "qk_alias"});
+  auto qk = k.local_alloc<f32, 128, 128>(2, {.storage = storage::tmem, .reuse = &sp, .name = "qk"});
+  auto p = k.local_alloc<f16, 128, 128 / Slices>(2 * Slices, {.storage = storage::tmem, .reuse = &sp, .name = "p"});
+  auto al = k.local_alloc<f32, 128, 1>(2, {.storage = storage::tmem, .reuse = &sp, .name = "alpha"});
+  auto l = k.local_alloc<f32, 128, 1>(2, {.storage = storage::tmem, .reuse = &sp, .name = "l"});
+  auto m = k.local_alloc<f32, 128, 1>(2, {.storage = storage::tmem, .reuse = &sp, .name = "m"});
+  sp.set_buffer_overlap(shared_group(qk, distinct_group(subtile(p, Slices), al, l, m)));
+});
+template <int Slices, std::size_t N>
+constexpr bool has_columns(int buffer, std::int64_t const (&columns)[N]) {
+  graph_view const g = attention<Slices>.graph();
+  for (std::size_t i = 0; i < N; ++i)
+    if (local_form_of(g, buffer).slots.at(static_cast<std::int64_t>(i)) != 4 * columns[i]) return false;
+  return g.buffer(buffer).slots == static_cast<int>(N) && detail::storage_bytes(g, 0) == 4 * 256;
+}
+static_assert(has_columns<2>(1, {0, 128}) && has_columns<2>(2, {0, 32, 128, 160}) && has_columns<2>(3, {64, 192}) && has_columns<2>(4, {65, 193}) && has_columns<2>(5, {66, 194}));
+static_assert(has_columns<4>(1, {0, 128}) && has_columns<4>(2, {0, 16, 32, 48, 128, 144, 160, 176}) && has_columns<4>(3, {64, 192}) && has_columns<4>(4, {65, 193}) && has_columns<4>(5, {66, 194}));
+
 // Attention's scratch in tensor memory: rows are lanes, slots count columns; p in column slices over the scores.
 TEST(shared_storage, tensor_memory) {
   auto g = record([](context& k, ptr<const f32> x, ptr<f32> y, kiln::val<i32> n) {

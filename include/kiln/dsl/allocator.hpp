@@ -105,6 +105,9 @@ struct compute_layout_options {
 
 namespace detail {
 
+template <class>
+struct pipeline_tools; // dsl/pipeline.hpp
+
 /// Who produces and who consumes, by the names of the kinds: 0 copies that bring bytes.
 constexpr int producer_of(pipe p) {
   switch (p) {
@@ -334,50 +337,25 @@ public:
     if (arena_ >= 0) return void(fail(at) << "kiln[R-PA03] allocate twice; the block exists already");
     arena_ = detail::make_arena(r, storage::smem, arena_bytes() > 0 ? arena_bytes() : 1, layout_.alignment, "", at);
   }
-  /// Gives every pipeline and group its place behind the data, in the order of adding, and makes the barriers with the numbers of
-  /// arrivals that the pipelines say. Outside of tasks, for pipeline_producer and pipeline_consumer (dsl/pipeline.hpp). Errors: R-PA10
-  /// before allocate, or twice; R-PA08 arrivals that no barrier can count.
+  /// Gives every pipeline and group its place behind the data, in the order of adding, and (with dsl/pipeline.hpp) makes the barriers
+  /// with the numbers of arrivals that the pipelines say. Outside of tasks. Errors: R-PA10 before allocate, or twice; R-PA08 arrivals
+  /// that no barrier can count.
+  template <class Kernel = context>
   constexpr void assign_barrier_ptrs(site at = {}) {
     if (arena_ < 0) return void(fail(at) << "kiln[R-PA10] assign_barrier_ptrs before allocate");
     if (assigned_) return void(fail(at) << "kiln[R-PA10] assign_barrier_ptrs twice; the barriers exist already");
     assigned_ = true;
-    recorder& r = *recorder_;
-    // Barriers lie behind all data of a kernel: the block keeps its data only.
-    if (barrier_smem_bytes() > 0) detail::resize_storage(r, static_cast<int>(r.attribute(arena_, 0)), barrier_base() > 0 ? barrier_base() : 1, layout_.alignment);
     std::int64_t next = barrier_base();
     for (int i = 0; i < pipelines_; ++i) {
-      pipeline_config& p = *pipeline_[i];
-      if (group_of_[i] || p.barrier_ptr >= 0) continue;
-      p.barrier_ptr = next;
-      p.full_node = barriers(p, p.producer_threads, true, at);
-      p.empty_node = barriers(p, p.consumer_threads, false, at);
-      next += p.num_stages * 16;
+      if (group_of_[i] || pipeline_[i]->barrier_ptr >= 0) continue;
+      pipeline_[i]->barrier_ptr = next;
+      next += pipeline_[i]->num_stages * 16;
     }
     for (int i = 0; i < groups_; ++i) {
       group_[i]->barrier_ptr = next;
       next += group_[i]->barrier_bytes();
-      make_group_barriers(*group_[i], at);
     }
-  }
-  /// The whole block as bytes, and the slot for the base of tensor memory. Errors: R-PA04 where there is none.
-  constexpr detail::view_ref block(context& k, site at = {}) {
-    recorder& r = *k.recorder_for_library();
-    if (arena_ < 0) {
-      r.fail(at) << "kiln[R-PA04] smem_base before allocate; the allocator has no block";
-      return {};
-    }
-    int const zero = r.push(op::constant, {dtype::i32, node_kind::value, 0}, {}, {0}, at);
-    detail::view_ref v;
-    v.node = r.push(op::view_index, {dtype::u8, node_kind::view, r.nodes[arena_].shape}, {arena_, zero}, {}, at);
-    return v;
-  }
-  constexpr view<u32, 1> tmem_slot(context& k, site at = {}) {
-    if (!tmem_ptr_) {
-      recorder& r = *k.recorder_for_library();
-      r.fail(at) << "kiln[R-PA04] the allocator has no slot for the base of tensor memory; add_tmem_ptr one";
-      return {&r, r.push(op::constant, detail::type_of<view<u32, 1>>(r, node_kind::view), {}, {0}, at)};
-    }
-    return view_of<u32, 1>(k, tmem_ptr_, "the slot for the base of tensor memory", "tmem_ptr", at);
+    if constexpr (detail::included<detail::pipeline_tools<Kernel>>) detail::pipeline_tools<Kernel>(*this).make(at);
   }
 
   /// The allocation as a view of its extents, or of `E...`, which hold as many elements. Errors: R-PA04 before allocate, R-PA05
@@ -403,6 +381,8 @@ public:
   }
 
 private:
+  template <class>
+  friend struct detail::pipeline_tools;
   template <class U, int... E>
   constexpr view<U, E...> view_of(context& k, std::int64_t const* identity, char const* name, char const* what, site at) {
     recorder& r = *k.recorder_for_library();
@@ -441,28 +421,6 @@ private:
   }
   using phase_item = detail::phase_layout::item;
 
-  /// Barriers of one side of a pipeline, one a stage.
-  constexpr int barriers(pipeline_config const& p, int arrivals, bool full, site at) {
-    bool const copies = full && detail::producer_of(p.kind) == 0;
-    if (arrivals < 1 || arrivals > 1024 || (arrivals > 31 && (copies || arrivals % 32 != 0))) {
-      fail(at) << "kiln[R-PA08] " << (full ? ".producer_threads = " : ".consumer_threads = ") << arrivals << (copies ? "; a producer of copies arrives once an agent: at most 31" : "; arrivals of agents are 1..31, of threads whole warps");
-      arrivals = 1;
-    }
-    return recorder_->push(op::alloc_barriers, {dtype::b1, node_kind::barriers, 0}, {}, {p.num_stages, arrivals, arrivals > 31, recorder_->add_string(full ? "full" : "empty")}, at);
-  }
-  constexpr void make_group_barriers(pipeline_group& g, site at) {
-    using form = pipeline_group::form;
-    pipeline_config& first = *g.members[0];
-    int sum = 0;
-    for (int i = 0; i < g.count; ++i) sum += g.members[i]->producer_threads;
-    int const full = g.kind == form::fork ? barriers(first, first.producer_threads, true, at) : g.kind == form::fused_merge ? barriers(first, sum, true, at) : -1;
-    for (int i = 0; i < g.count; ++i) g.members[i]->full_node = full >= 0 ? full : barriers(*g.members[i], g.members[i]->producer_threads, true, at);
-    int const empty = g.kind != form::fork ? barriers(first, first.consumer_threads, false, at) : -1;
-    for (int i = 0; i < g.count; ++i) {
-      g.members[i]->empty_node = empty >= 0 ? empty : barriers(*g.members[i], g.members[i]->consumer_threads, false, at);
-      if (g.members[i]->barrier_ptr < 0) g.members[i]->barrier_ptr = g.barrier_ptr;
-    }
-  }
 
   pipeline_config* pipeline_[most_pipelines]{};
   pipeline_group const* group_of_[most_pipelines]{};

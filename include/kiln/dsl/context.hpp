@@ -276,7 +276,7 @@ public:
     static_assert(sizeof...(D) >= 1 && sizeof...(D) <= 5, "kiln[T-02] a local buffer has 1 to 5 axes");
     static_assert(((D >= 1) && ...), "kiln[T-02] extents are at least 1");
     if (num < 1) r_->fail() << "kiln[T-02] local_alloc of " << num << " buffers; at least 1 is needed";
-    return bufs<T, D...>{r_, allocate<T, D...>({.where = o.storage, .slots = num, .alignment = o.align}, o.name, at, o.reuse, &o.layout)};
+    return bufs<T, D...>{r_, allocate<T, D...>({.where = o.storage, .slots = num, .alignment = o.align}, o.name, at, o.reuse, &o.layout, o.backing.node)};
   }
   /// Storage for several allocations that take turns in it; they name it in `.reuse`. It cannot be indexed, and is as large as
   /// they need, or `.buffer_size_bytes`. Errors: R-AL01, R-AL02; R-AL04 too small.
@@ -302,7 +302,7 @@ public:
     static_assert(((D >= 1) && ...), "kiln[T-02] extents are at least 1");
     if (o.scope != scope::shared_dyn && o.scope != scope::shared_static)
       r_->fail() << "kiln[T-15] alloc_shared takes scope::shared_dyn or scope::shared_static";
-    int b = allocate<T, D...>({.placement = o.scope, .has_slots = false, .slots = 1, .alignment = o.align}, o.name, at, {}, &o.layout);
+    int b = allocate<T, D...>({.placement = o.scope, .has_slots = false, .slots = 1, .alignment = o.align}, o.name, at, {}, &o.layout, o.backing.node);
     int zero = r_->push(op::constant, {dtype::i32, node_kind::value, 0}, {}, {0}, at);
     return view<T, D...>{r_, r_->push(op::view_index, {dtype_of<T>, node_kind::view, r_->nodes[b].shape}, {b, zero}, {}, at)};
   }
@@ -761,10 +761,10 @@ private:
     r_->attribute(begin, 1) = end;
   }
   template <class T, int... D>
-  constexpr int allocate(buffer_info b, char const* name, site at, detail::reuse_target const& reuse = {}, buffer_layout const* layout = nullptr) {
-    return allocate(b, detail::type_of<tile<T, D...>>(*r_, node_kind::buffers), name, at, reuse, layout);
+  constexpr int allocate(buffer_info b, char const* name, site at, detail::reuse_target const& reuse = {}, buffer_layout const* layout = nullptr, int backing = -1) {
+    return allocate(b, detail::type_of<tile<T, D...>>(*r_, node_kind::buffers), name, at, reuse, layout, backing);
   }
-  constexpr int allocate(buffer_info b, result_type type, char const* name, site at, detail::reuse_target const& reuse, buffer_layout const* layout = nullptr) {
+  constexpr int allocate(buffer_info b, result_type type, char const* name, site at, detail::reuse_target const& reuse, buffer_layout const* layout = nullptr, int backing = -1) {
     if (b.alignment < 0 || (b.alignment & (b.alignment - 1)) != 0)
       r_->fail() << "kiln[R-BD08] .align = " << b.alignment << " is not a power of two";
     b.type = type.type;
@@ -775,6 +775,9 @@ private:
       int storage = reuse.node; // what lies over a buffer that lies over another has the first one's storage
       if (reuse.state < 0 && r_->nodes[storage].operand_count > 0) storage = r_->operand(storage, 0);
       r_->add_operand(storage);
+    } else if (backing >= 0 && arena_ >= 0) {
+      r_->add_operand(r_->buffers[arena_].node);
+      b.role = buffer_role::pooled;
     }
     r_->add_attribute(r_->buffers.size());
     r_->buffers.add() = b;
@@ -788,9 +791,27 @@ private:
       detail::put_buffer_name(m, *r_, r_->buffers.size() - 1);
       m << " wants " << b.alignment << "-byte alignment, the arena guarantees 1024";
     }
+    if (backing >= 0) place_in_arena(backing, at);
     if (b.where != storage::smem && b.role != buffer_role::spec) check_tensor_buffer(at);
     if (reuse.node >= 0 && r_->error.ok()) detail::share_storage(*r_, r_->buffers.size() - 1, reuse, at);
     return b.node;
+  }
+  constexpr void place_in_arena(int backing, site at) {
+    buffer_info& f = r_->buffers.back();
+    if (arena_ < 0 || r_->view().buffer_of(backing) != arena_ || f.where != storage::smem) {
+      r_->fail(at) << "kiln[R-CP06] .backing names the arena that alloc_buffer<T, scope::shared_dyn, ...> gave, for shared memory";
+      return;
+    }
+    buffer_info& arena = r_->buffers[arena_];
+    std::int64_t const align = detail::buffer_alignment(f), has = detail::slot_bytes(r_->view(), arena);
+    f.place.offset = static_cast<std::int32_t>(detail::round_up(arena_used_, align));
+    arena_used_ = detail::slots_end(r_->view(), f);
+    if (align > arena.alignment) arena.alignment = static_cast<std::int32_t>(align);
+    if (arena_used_ <= has) return;
+    auto m = r_->fail(at);
+    m << "kiln[R-BD07] ";
+    detail::put_buffer_name(m, *r_, r_->buffers.size() - 1);
+    m << " ends at byte " << arena_used_ << " of its arena, which has " << has;
   }
   constexpr int predicate(detail::any_value const& p, site at) { return p.resolve(*r_, dtype::b1, 0, ".pred", at); }
   constexpr mbars make_barriers(int n, int arrivals, bool per_thread, char const* name, site at) {
@@ -930,6 +951,7 @@ private:
   detail::pool_state pools_[most_pools]{};
   int pools_used_ = 0;
   int arena_ = -1; ///< the buffer that claims the kernel's dynamic shared memory
+  std::int64_t arena_used_ = 0; ///< bytes of it that went to allocations with .backing
   detail::tensor_pool_state tensor_pool_{};
 };
 

@@ -144,8 +144,12 @@ constexpr void lay_out(recorder& r, int b, buffer_layout const& o, site at) {
       return;
     }
   }
-  if (l.modes > 0) {
-    std::int64_t elements = 1;
+  if (l.bases < 0) {
+    fault("kiln[R-LY01] ") << ": the bases do not give every element an offset of its own; as many of them as the elements have bits, none the XOR of others";
+    return;
+  }
+  if (l.modes > 0 || l.bases > 0) {
+    std::int64_t elements = std::int64_t{1} << l.bases;
     for (int i = 0; i < l.modes; ++i) elements *= l.mode[i].extent;
     if (elements != s.elements()) {
       message m = fault("kiln[R-LY01] ");

@@ -101,6 +101,49 @@ constexpr register_map registers(axis_layout const& l) {
   return r;
 }
 
+/// Coordinates that one bit of the offset moves along: `{0, 4}`.
+template <int Rank>
+struct basis_vector {
+  std::int32_t of[Rank];
+};
+/// A buffer of the extents D..., whose offset is a linear map over GF(2): bit i of the offset (in elements) moves by the coordinates
+/// `bases[i]`. Extents are powers of two. Errors where it is used: R-LY01 bases that do not reach every element once.
+template <int... D, std::size_t N>
+constexpr buffer_layout shared_linear(basis_vector<sizeof...(D)> const (&bases)[N]) {
+  static_assert(sizeof...(D) >= 1 && ((D >= 1 && (D & (D - 1)) == 0) && ...), "kiln[R-LY01] linear layouts are of extents that are powers of two");
+  static_assert(N <= slot_layout::most_bases, "kiln[R-LY01] a linear layout has at most 16 bases");
+  constexpr int extents[]{D...};
+  constexpr int rank = sizeof...(D), bits = detail::log2_of_power((std::int64_t{1} * ... * D));
+  buffer_layout l{buffer_layout::kind::given};
+  // Bits of the offset -> bits of the number; beside it what becomes the inverse.
+  std::int32_t column[slot_layout::most_bases]{}, inverse[slot_layout::most_bases]{};
+  bool good = static_cast<int>(N) == bits;
+  for (std::size_t i = 0; i < N; ++i) {
+    for (int d = 0; d < rank; ++d) {
+      good = good && bases[i].of[d] >= 0 && bases[i].of[d] < extents[d];
+      column[i] = column[i] * extents[d] + bases[i].of[d];
+    }
+    inverse[i] = 1 << i;
+  }
+  for (int bit = 0; bit < bits && good; ++bit) { // column `bit` is made the unit vector
+    int pivot = bit;
+    while (pivot < bits && !(column[pivot] >> bit & 1)) ++pivot;
+    if (pivot == bits) {
+      good = false;
+      break;
+    }
+    std::int32_t const c = column[pivot], v = inverse[pivot];
+    column[pivot] = column[bit], inverse[pivot] = inverse[bit];
+    column[bit] = c, inverse[bit] = v;
+    for (int i = 0; i < bits; ++i)
+      if (i != bit && (column[i] >> bit & 1)) column[i] ^= c, inverse[i] ^= v;
+  }
+  l.slot.bases = good ? bits : -1;
+  for (int i = 0; i < bits && good; ++i) l.slot.basis[i] = inverse[i];
+  if (bits == 0 && good) l.slot.bases = 0;
+  return l;
+}
+
 /// The sums of mma.sync: blocks of 16 x 8. Another name of mma_accumulator.
 template <int M, int N>
 constexpr register_map mma_acc(int warps) {
@@ -147,6 +190,51 @@ constexpr register_map wmma_acc(int warps = 1) {
   b.registers_along(!Transposed, 8, Version == 1 ? 2 : 1);
   return b.fill(16, 16, Rows, Columns, warps);
 }
+/// Basis vectors of rows and columns, in whole instructions: `{{0, 2}, {2, 0}}`.
+struct basis_list {
+  int count = 0;
+  basis_vector<2> of[register_layout::most]{};
+  constexpr basis_list() = default;
+  constexpr basis_list(std::initializer_list<basis_vector<2>> bases) {
+    for (basis_vector<2> const& x : bases)
+      if (count < register_layout::most) of[count++] = x;
+  }
+};
+struct amd_wmma_options {
+  int version = 3;         ///< 1 gfx11, 2 gfx12, 3 gfx1250
+  bool transposed = true;  ///< lanes along the rows
+  basis_list warp_bases{}; ///< what each bit of the warp's number moves by
+  basis_list reg_bases{};  ///< and each bit of the instructions that a warp has one after the other
+  int rows = 16;           ///< of an instruction's result: 16 x 16, or 32 x 16
+};
+/// The sums of AMD wmma instructions with their warps and repetitions given one by one. What they do not reach repeats in registers.
+/// Errors where it is required: R-LY05 a basis that moves along both axes, or by no power of two; R-LY07.
+template <int Rows, int Columns>
+constexpr register_map amd_wmma(amd_wmma_options const& o = {}) {
+  static_assert(Rows % 16 == 0 && Columns % 16 == 0 && detail::powers_of_two(Rows, Columns), "kiln[R-LY01] the tile holds whole instructions, a power of two each way");
+  detail::matrix_bits b(Columns);
+  bool used[40]{};
+  auto take = [&](detail::register_modes& list, int r, int c) {
+    if ((r != 0 && c != 0) || (r & (r - 1)) != 0 || (c & (c - 1)) != 0 || r < 0 || c < 0) {
+      b.l.threads.bad_stride = r != 0 ? r : c;
+      return;
+    }
+    int const bit = r != 0 ? b.n + detail::log2_of_power(r) : c != 0 ? detail::log2_of_power(c) : -1;
+    if (bit >= 0 && bit < 40) used[bit] = true;
+    detail::matrix_bits::add(list, bit);
+  };
+  auto along = [&](detail::register_modes& list, bool rows, int x) { rows ? take(list, x, 0) : take(list, 0, x); };
+  bool const lanes = o.transposed;
+  for (int i = 1; i < 16; i *= 2) along(b.l.threads, lanes, i);
+  along(b.l.threads, !lanes, o.version == 1 ? 1 : 8);
+  for (int i = 1; i < 8; i *= 2) along(b.l.values, !lanes, o.version == 1 ? 2 * i : i);
+  if (o.rows == 32) along(b.l.values, !lanes, 16);
+  for (int i = 0; i < o.warp_bases.count; ++i) take(b.l.threads, o.warp_bases.of[i].of[0] * o.rows, o.warp_bases.of[i].of[1] * 16);
+  for (int i = 0; i < o.reg_bases.count; ++i) take(b.l.values, o.reg_bases.of[i].of[0] * o.rows, o.reg_bases.of[i].of[1] * 16);
+  for (int bit = 0; (std::int64_t{1} << bit) < std::int64_t{Rows} * Columns; ++bit)
+    if (!used[bit]) detail::matrix_bits::add(b.l.values, bit);
+  return b.l;
+}
 /// Matrix units whose operands have layouts.
 enum class unit : std::uint8_t { mma, mfma32, mfma16, wmma2 };
 /// Operand 0 (Rows x Columns = M x K) or 1 (K x N) of a product; a thread has `KWidth` neighbours along K at a time. Operand 1 is the
@@ -172,4 +260,11 @@ constexpr register_map dot_operand(int warps = 1) {
 }
 
 } // namespace layout
+
+/// Pins a matrix to the layout of AMD wmma instructions. Errors: R-LY05, R-LY07.
+template <int Rows, int Columns, class T>
+constexpr auto require_amd_wmma_layout(context& k, tile<T, Rows, Columns> const& x, layout::amd_wmma_options const& o, site at = {}) {
+  return k.require_layout(x, layout::amd_wmma<Rows, Columns>(o), {}, at);
+}
+
 } // namespace kiln

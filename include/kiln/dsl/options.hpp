@@ -24,12 +24,14 @@ struct view_ref {
 struct local_alloc_options {
   kiln::storage storage = kiln::storage::smem;
   detail::reuse_target reuse{}; ///< `&spec` or `&buffer`: shares its storage
+  detail::view_ref backing{};   ///< the arena of `k.alloc_buffer`, whose next bytes it takes; none: memory of its own
   buffer_layout layout{};       ///< of each slot (dsl/layout.hpp); infer: row by row, spread over banks where nobody can tell
   int align = 0; ///< bytes, a power of two; 0: 128, or the element's size where that is more
   char const* name = nullptr;
 };
 struct alloc_shared_options {
   kiln::scope scope = kiln::scope::shared_dyn;
+  detail::view_ref backing{}; ///< as in local_alloc
   int align = 0; ///< bytes, a power of two; 0: 128
   buffer_layout layout = layout::row_major; ///< dsl/layout.hpp
   char const* name = nullptr;

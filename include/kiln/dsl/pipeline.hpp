@@ -23,6 +23,71 @@ namespace kiln {
 
 namespace detail {
 
+/// What an allocator makes in a kernel beside its block.
+template <class Kernel>
+struct pipeline_tools {
+  constexpr explicit pipeline_tools(smem_allocator& al) : al_(al), recorder_(al.recorder_) {}
+
+  constexpr void make(site at) {
+    // Barriers lie behind all data of a kernel: the block keeps its data only.
+    std::int64_t const data = al_.barrier_base() > 0 ? al_.barrier_base() : 1;
+    if (al_.barrier_smem_bytes() > 0) resize_storage(*recorder_, static_cast<int>(recorder_->attribute(al_.arena_, 0)), data, al_.layout_.alignment);
+    for (int i = 0; i < al_.pipelines_; ++i) {
+      pipeline_config& p = *al_.pipeline_[i];
+      if (al_.group_of_[i] || p.full_node >= 0) continue;
+      p.full_node = barriers(p, p.producer_threads, true, at);
+      p.empty_node = barriers(p, p.consumer_threads, false, at);
+    }
+    for (int i = 0; i < al_.groups_; ++i) make_group_barriers(*al_.group_[i], at);
+  }
+  /// The whole block as bytes, and the slot for the base of tensor memory. Errors: R-PA04 where there is none.
+  constexpr view_ref block(context& k, site at) {
+    recorder& r = *k.recorder_for_library();
+    if (al_.arena_ < 0) {
+      r.fail(at) << "kiln[R-PA04] smem_base before allocate; the allocator has no block";
+      return {};
+    }
+    int const zero = r.push(op::constant, {dtype::i32, node_kind::value, 0}, {}, {0}, at);
+    view_ref v;
+    v.node = r.push(op::view_index, {dtype::u8, node_kind::view, r.nodes[al_.arena_].shape}, {al_.arena_, zero}, {}, at);
+    return v;
+  }
+  constexpr view<u32, 1> tmem_slot(context& k, site at) {
+    if (!al_.tmem_ptr_) {
+      recorder& r = *k.recorder_for_library();
+      r.fail(at) << "kiln[R-PA04] the allocator has no slot for the base of tensor memory; add_tmem_ptr one";
+      return {&r, r.push(op::constant, type_of<view<u32, 1>>(r, node_kind::view), {}, {0}, at)};
+    }
+    return al_.template view_of<u32, 1>(k, al_.tmem_ptr_, "the slot for the base of tensor memory", "tmem_ptr", at);
+  }
+
+private:
+  /// Barriers of one side of a pipeline, one a stage.
+  constexpr int barriers(pipeline_config const& p, int arrivals, bool full, site at) {
+    bool const copies = full && producer_of(p.kind) == 0;
+    if (arrivals < 1 || arrivals > 1024 || (arrivals > 31 && (copies || arrivals % 32 != 0))) {
+      recorder_->fail(at) << "kiln[R-PA08] " << (full ? ".producer_threads = " : ".consumer_threads = ") << arrivals << (copies ? "; a producer of copies arrives once an agent: at most 31" : "; arrivals of agents are 1..31, of threads whole warps");
+      arrivals = 1;
+    }
+    return recorder_->push(op::alloc_barriers, {dtype::b1, node_kind::barriers, 0}, {}, {p.num_stages, arrivals, arrivals > 31, recorder_->add_string(full ? "full" : "empty")}, at);
+  }
+  constexpr void make_group_barriers(pipeline_group& g, site at) {
+    using form = pipeline_group::form;
+    pipeline_config& first = *g.members[0];
+    int sum = 0;
+    for (int i = 0; i < g.count; ++i) sum += g.members[i]->producer_threads;
+    int const full = g.kind == form::fork ? barriers(first, first.producer_threads, true, at) : g.kind == form::fused_merge ? barriers(first, sum, true, at) : -1;
+    for (int i = 0; i < g.count; ++i) g.members[i]->full_node = full >= 0 ? full : barriers(*g.members[i], g.members[i]->producer_threads, true, at);
+    int const empty = g.kind != form::fork ? barriers(first, first.consumer_threads, false, at) : -1;
+    for (int i = 0; i < g.count; ++i) {
+      g.members[i]->empty_node = empty >= 0 ? empty : barriers(*g.members[i], g.members[i]->consumer_threads, false, at);
+      if (g.members[i]->barrier_ptr < 0) g.members[i]->barrier_ptr = g.barrier_ptr;
+    }
+  }
+  smem_allocator& al_;
+  recorder* recorder_; ///< null before allocate
+};
+
 /// The barriers of one or several pipelines, and which round this end is in.
 class pipeline_end {
 protected:
@@ -134,7 +199,7 @@ class resource_context {
 public:
   constexpr resource_context(context& k, smem_allocator& al) : k_(&k), allocator_(&al) {}
   /// The start of the allocator's block, for `k.decl_buffer<T, D...>({.data = c.smem_base(), .byte_offset = a.offset})`.
-  constexpr detail::view_ref smem_base(site at = {}) const { return allocator_->block(*k_, at); }
+  constexpr detail::view_ref smem_base(site at = {}) const { return detail::pipeline_tools<context>(*allocator_).block(*k_, at); }
   /// As `smem_allocator::get`.
   template <int... E, class A>
   constexpr auto get(A const& a, site at = {}) const {
@@ -142,7 +207,7 @@ public:
   }
   /// Column `offset` of what was allocated in tensor memory, as an address: the slot's content plus the offset.
   constexpr val<u32> tmem_address(int offset = 0, site at = {}) const {
-    view<u32, 1> const slot = allocator_->tmem_slot(*k_, at);
+    view<u32, 1> const slot = detail::pipeline_tools<context>(*allocator_).tmem_slot(*k_, at);
     recorder& r = *k_->recorder_for_library();
     int const x = r.push(op::local_load, detail::type_of<tile<u32, 1>>(r), {slot.node_, -1}, {0}, at);
     val<u32> const base{&r, r.push(op::reshape, {dtype::u32, node_kind::value, 0}, {x}, {}, at)};

@@ -18,6 +18,12 @@ constexpr void put_modes(Out& out, std::int64_t const* numbers, int count) {
 /// The layout of a slot of `s`, whose type has rank, extent[] and elements().
 template <class Out, class Shape>
 constexpr void put_slot_layout(Out& out, slot_layout const& l, Shape const& s) {
+  if (l.bases > 0) { // no shape and stride: what each bit of the number moves by
+    out << "bits:(";
+    for (int i = 0; i < l.bases; ++i) out << (i ? "," : "") << "_" << l.basis[i];
+    out << ")";
+    return;
+  }
   std::int64_t extent[8]{}, stride[8]{};
   int n = 0;
   if (l.modes > 0) {

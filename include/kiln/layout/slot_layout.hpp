@@ -20,14 +20,16 @@ struct layout_padding {
 };
 
 struct slot_layout {
-  static constexpr int most_modes = 6, most_paddings = 2;
+  static constexpr int most_modes = 6, most_paddings = 2, most_bases = 16;
   std::int32_t modes = 0, paddings = 0;
   layout_mode mode[most_modes]{};
   std::int32_t bits = 0, base = 0, shift = 0; ///< swizzle<bits, base, shift>, in elements
   std::int32_t offset = 0;                    ///< added to all places; only in tensor memory, with modes
   layout_padding padding[most_paddings]{};
+  std::int32_t bases = 0; ///< instead of modes: bit i of the number moves by an XOR with basis[i]
+  std::int32_t basis[most_bases]{};
 
-  constexpr bool plain() const { return modes == 0 && bits == 0 && paddings == 0; }
+  constexpr bool plain() const { return modes == 0 && bits == 0 && paddings == 0 && bases == 0; }
   constexpr bool padded() const { return paddings > 0; }
   /// Whether every bit of the place is an XOR of bits of the number: the algebra of bit matrices applies.
   constexpr bool linear() const {
@@ -37,6 +39,12 @@ struct slot_layout {
     return paddings == 0;
   }
   constexpr std::int64_t strided(std::int64_t x) const {
+    if (bases > 0) {
+      std::int64_t y = 0;
+      for (int i = 0; i < bases; ++i)
+        if (x >> i & 1) y ^= basis[i];
+      return y;
+    }
     if (modes == 0) return x;
     std::int64_t y = offset;
     for (int i = modes - 1; i >= 0; --i) {
@@ -64,6 +72,7 @@ struct slot_layout {
       last = offset;
       for (int i = 0; i < modes; ++i) last += static_cast<std::int64_t>(mode[i].extent - 1) * mode[i].stride;
     }
+    for (int i = 0; i < bases; ++i) last |= basis[i];
     if (bits > 0) last |= (std::int64_t{1} << (base + shift + bits)) - 1;
     return pad(last) + 1;
   }
@@ -75,6 +84,12 @@ struct slot_layout {
       return n;
     };
     int r = 30;
+    if (bases > 0) {
+      r = 0;
+      while (r < bases && basis[r] == std::int32_t{1} << r) ++r;
+      for (int i = r; i < bases; ++i)
+        if (zeros(basis[i]) < r) r = zeros(basis[i]);
+    }
     if (modes > 0) {
       if (mode[modes - 1].extent > 1 && mode[modes - 1].stride != 1) return 0;
       r = zeros(mode[modes - 1].extent);

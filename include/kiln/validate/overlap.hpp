@@ -64,7 +64,7 @@ constexpr byte_box bytes_of_atom(graph_view const& g, local_form const& f, atom_
   if (slot_layout const& l = f.layout; !l.plain()) {
     r.base = f.slots.at((k - grid.first) / grid.per_slot);
     r.run = f.bytes;
-    if (l.bits > 0 || l.paddings > 0) return r; // its bytes may lie anywhere in the slot
+    if (l.bits > 0 || l.paddings > 0 || l.bases > 0) return r; // its bytes may lie anywhere in the slot
     std::int64_t const size = bytes_of(g.buffer(b).type);
     r.base += l.offset * size;
     r.run = size;

@@ -204,6 +204,9 @@ private:
       if (elements > s.elements()) return false;
     }
     if (l.modes > 0 && elements != s.elements()) return false;
+    if (l.bases < 0 || l.bases > slot_layout::most_bases || (l.bases > 0 && (l.modes > 0 || l.bits > 0 || l.paddings > 0 || std::int64_t{1} << l.bases != s.elements()))) return false;
+    for (int i = 0; i < l.bases; ++i)
+      if (l.basis[i] < 1) return false;
     for (int i = 0; i < l.paddings; ++i)
       if (l.padding[i].interval < 1 || (l.padding[i].interval & (l.padding[i].interval - 1)) != 0 || l.padding[i].pad < 0) return false;
     if (l.bits < 0 || l.base < 0 || l.shift < l.bits || l.base + l.shift + l.bits > 30 || (l.bits > 0 && l.paddings > 0)) return l.bits == 0 && l.base == 0 && l.shift == 0;

@@ -409,6 +409,10 @@ lanes writer::placed(lanes const& number, slot_layout const& l) {
   auto k = [&](std::int64_t v) { return llvm::ConstantInt::get(x->getType(), static_cast<std::uint64_t>(v)); };
   Value* y = on(level, [&] {
     Value* p = x;
+    if (l.bases > 0) {
+      p = k(0);
+      for (int i = 0; i < l.bases; ++i) p = b.CreateXor(p, b.CreateMul(b.CreateAnd(b.CreateLShr(x, k(i)), k(1)), k(l.basis[i])));
+    }
     if (l.modes > 0) {
       Value* rest = x;
       p = k(l.offset);

@@ -220,6 +220,18 @@ std::vector<byte_range> lowerer::bytes_of_view(view_value const& v) {
 Value* lowerer::place(Value* x, slot_layout const& l) {
   auto log2_of = [](std::int64_t n) { return static_cast<std::uint64_t>(std::countr_zero(static_cast<std::uint64_t>(n))); };
   auto times = [&](Value* y, std::int64_t n) { return n == 1 ? y : b.CreateMul(y, i32(n)); };
+  if (l.bases > 0) {
+    Value* y = nullptr;
+    for (int i = 0; i < l.bases;) { // neighbours that stay neighbours are moved together
+      int n = 1;
+      while (i + n < l.bases && l.basis[i + n] == l.basis[i] << n && std::has_single_bit(static_cast<unsigned>(l.basis[i]))) ++n;
+      Value* part = b.CreateAnd(i ? b.CreateLShr(x, static_cast<std::uint64_t>(i)) : x, i32((std::int64_t{1} << n) - 1));
+      part = times(part, l.basis[i]);
+      y = y ? b.CreateXor(y, part) : part;
+      i += n;
+    }
+    return y;
+  }
   if (l.modes > 0) {
     Value *sum = nullptr, *rest = x;
     for (int i = l.modes - 1; i >= 0; --i) {
