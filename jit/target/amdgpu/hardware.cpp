@@ -1,6 +1,7 @@
 // AMDGPU: work-item registers, s_barrier between fences of the workgroup, DPP and LDS permutes for shuffles.
 #include "jit/target/simt/hardware.hpp"
 
+#include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/IntrinsicsAMDGPU.h>
 
 namespace kiln::jit::simt {
@@ -64,10 +65,15 @@ public:
   }
 
   Value* shuffle_xor(Value* x, Value* lane, unsigned delta) override {
-    auto dpp = [&](unsigned control) {
-      return b.CreateIntrinsic(amdgcn_update_dpp, {b.getInt32Ty()},
-                               {llvm::PoisonValue::get(b.getInt32Ty()), x, b.getInt32(control), b.getInt32(15),
-                                b.getInt32(15), b.getTrue()});
+    auto dpp = [&](unsigned control) -> Value* {
+      Value* moved = b.CreateIntrinsic(amdgcn_update_dpp, {b.getInt32Ty()},
+                                       {llvm::PoisonValue::get(b.getInt32Ty()), x, b.getInt32(control), b.getInt32(15),
+                                        b.getInt32(15), b.getTrue()});
+      // LLVM puts the permutation into the instruction that uses the value. On gfx12 it does so for v_mad_co_u64_u32 too, which
+      // has no such form: its own assembler refuses what it emits. There the move stays an instruction.
+      if (target.arch < 0x1200 || target.arch >= 0x1250) return moved;
+      llvm::FunctionType* same = llvm::FunctionType::get(b.getInt32Ty(), {b.getInt32Ty()}, false);
+      return b.CreateCall(llvm::InlineAsm::get(same, "", "=v,0", false), {moved});
     };
     if (delta < 4) { // a permutation inside four lanes
       unsigned control = 0;
