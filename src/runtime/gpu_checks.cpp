@@ -12,11 +12,11 @@ namespace kiln::detail {
 gpu_backend::pointer_place gpu_backend::place_of(void const* pointer) {
   current_context here(*this);
   pointer_place place;
-  std::uint64_t type = 0, access = 0; // wider than any driver's answer
+  std::uint64_t type = 0, as_seen_here = 0; // wider than any driver's answer
   int device = -1;
   int names[] = {gpu::pointer_memory_type, gpu::pointer_device_ordinal, gpu::pointer_range_start,
-                 gpu::pointer_range_bytes, gpu::pointer_access_flags};
-  void* values[] = {&type, &device, &place.start, &place.bytes, &access};
+                 gpu::pointer_range_bytes, gpu::cuda_pointer_as_seen_here};
+  void* values[] = {&type, &device, &place.start, &place.bytes, &as_seen_here};
   bool cuda = driver_.kind == device_kind::cuda;
   if (driver_.pointer_attributes(cuda ? 5 : 4, names, values, pointer) != 0) return {};
   place.answered = true;
@@ -26,9 +26,10 @@ gpu_backend::pointer_place gpu_backend::place_of(void const* pointer) {
   place.device = device;
   place.accessible = !place.on_device || device == device_;
   if (place.accessible) return place;
-  // HIP's answer to the question for access flags is none of these; it tells which devices could be given access to each other.
+  // CUDA has an address for kernels of this context only where they have access, be it by a pool's or by a peer's leave; its
+  // access flags are those of the owner. HIP gives an address anyhow, but tells which devices could be given access to each other.
   int peer = 0;
-  if (cuda) place.accessible = access != 0;
+  if (cuda) place.accessible = as_seen_here != 0;
   else place.accessible = type == gpu::hip_memory_type_managed || (driver_.can_access_peer(&peer, device_, device) == 0 && peer != 0);
   return place;
 }

@@ -48,8 +48,8 @@ namespace gpu {
 inline constexpr int pool_release_threshold = 4;
 inline constexpr int function_max_threads = 0, function_static_shared = 1, function_local_bytes = 3,
                      function_registers = 4, function_max_dynamic_shared = 8, function_non_portable_cluster = 14;
-inline constexpr int pointer_memory_type = 2, pointer_device_ordinal = 9, pointer_range_start = 11,
-                     pointer_range_bytes = 12, pointer_access_flags = 16;
+inline constexpr int pointer_memory_type = 2, cuda_pointer_as_seen_here = 3, pointer_device_ordinal = 9,
+                     pointer_range_start = 11, pointer_range_bytes = 12;
 inline constexpr int memory_type_host = 1, memory_type_device = 2, hip_memory_type_managed = 3;
 inline constexpr int stream_non_blocking = 1;
 inline constexpr int capture_relaxed = 2;

@@ -275,7 +275,7 @@ ENTRY(cuPointerGetAttributes, (unsigned n, int* a, void** v, void const* p)) BOD
     case 9: *static_cast<int*>(values[i]) = at ? at->device : -2; break;
     case 11: *static_cast<void**>(values[i]) = at ? reinterpret_cast<void*>(start) : nullptr; break;
     case 12: *static_cast<std::size_t*>(values[i]) = at ? at->bytes : 0; break;
-    case 16: *static_cast<unsigned*>(values[i]) = at && (at->device < 0 || at->device == here()->device) ? 3 : 0; break;
+    case 3: *static_cast<void const**>(values[i]) = at && (at->device < 0 || at->device == here()->device) ? p : nullptr; break;
     default: return invalid_value;
     }
   return ok;

@@ -43,7 +43,7 @@ static_assert(gpu::pointer_memory_type == CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
 static_assert(gpu::pointer_device_ordinal == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL);
 static_assert(gpu::pointer_range_start == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR);
 static_assert(gpu::pointer_range_bytes == CU_POINTER_ATTRIBUTE_RANGE_SIZE);
-static_assert(gpu::pointer_access_flags == CU_POINTER_ATTRIBUTE_ACCESS_FLAGS);
+static_assert(gpu::cuda_pointer_as_seen_here == CU_POINTER_ATTRIBUTE_DEVICE_POINTER);
 static_assert(gpu::host_portable == CU_MEMHOSTALLOC_PORTABLE);
 static_assert(gpu::capture_implicit == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
 static_assert(gpu::cuda_max_threads_per_multiprocessor == CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
