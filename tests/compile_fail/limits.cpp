@@ -354,20 +354,20 @@ inline constexpr auto extent_of_none = kernel<"extent_of_none">([](context& k, p
 void use_extent_of_none() { extent_of_none.check(); }
 #endif
 
-// case: declared_without_data
-// expect-error: kiln[R-BD07] decl_buffer without .data; give a view, or alloc_shared for storage of its own
-#if defined(TWIN) || defined(CASE_declared_without_data)
-inline constexpr auto declared_without_data = kernel<"declared_without_data">([](context& k, ptr<f32> p) {
-  auto a = k.local_alloc<f32, 64>(1, {.name = "a"});
-  k.local_store(a[0], k.zeros<f32, 64>());
+// case: declared_with_a_wide_layout
+// expect-error: kiln[R-BD07] a view of 2108 B, with its layout, at byte 0 exceeds its storage, which ends at byte 2048
+#if defined(TWIN) || defined(CASE_declared_with_a_wide_layout)
+inline constexpr auto declared_with_a_wide_layout = kernel<"declared_with_a_wide_layout">([](context& k, ptr<f32> p) {
+  auto a = k.alloc_shared<u8, 2048>({.name = "a"});
 #ifdef TWIN
-  auto w = k.decl_buffer<f32, 64>({.data = a[0]});
+  auto w = k.decl_buffer<f32, 16, 32>({.data = a, .layout = layout::row_major});
 #else
-  auto w = k.decl_buffer<f32, 64>({}); // expect-line
+  auto w = k.decl_buffer<f32, 16, 32>({.data = a, .layout = layout::padded<32>({1})}); // expect-line
 #endif
-  store(p + k.arange<64>(), k.local_load(w));
+  k.local_store(w, k.zeros<f32, 16, 32>());
+  store(p, reduce<sum>(k.local_load(w)));
 });
-void use_declared_without_data() { declared_without_data.check(); }
+void use_declared_with_a_wide_layout() { declared_with_a_wide_layout.check(); }
 #endif
 
 // case: too_many_parameters

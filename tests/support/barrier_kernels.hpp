@@ -3,6 +3,10 @@
 #pragma once
 #include "suspicious_kernels.hpp"
 
+#include <kiln/dsl/pipeline.hpp>
+
+#include <array>
+
 namespace kiln_test::meeting {
 
 using namespace kiln;
@@ -201,9 +205,66 @@ constexpr void budgets(context& k, source x, target y, count n) {
                 k.task({.num_warps = 1, .num_regs = 56, .name = "beside"}, [&] { use(k.let(2)); }));
 }
 
+/// Stages of a ring and their pipeline, as a phase allocator takes them.
+struct staged_ring {
+  smem_allocation<f32, 3, row> data;
+  pipeline_config p;
+  pipeline_group* g = nullptr;
+  constexpr std::array<allocation_ref, 1> smem_requirements() { return {{&data}}; }
+  constexpr pipeline_config& pipeline() { return p; }
+  constexpr pipeline_group* group() { return g; }
+};
+
+// A pipeline of bulk copies, and two whose producers arrive thread by thread and whose consumer waits for both.
+constexpr void pipelines(context& k, source x, target y, count n) {
+  pipeline_group both{.name = "both"};
+  staged_ring copies{.data = {.name = "copies"}, .p = {.kind = pipe::tma_async, .num_stages = 3, .num_bytes = row * 4}};
+  staged_ring low{.data = {.name = "low"}, .p = {.num_stages = 3, .producer_threads = 64}, .g = &both};
+  staged_ring high{.data = {.name = "high"}, .p = {.num_stages = 3, .producer_threads = 64}, .g = &both};
+  both.add(low.p, "low"), both.add(high.p, "high");
+  smem_allocator al(k);
+  al.add_resource(copies), al.add_resource(low), al.add_resource(high);
+  al.add_pipeline_group(both);
+  al.compute_layout();
+  al.allocate(k);
+  al.assign_barrier_ptrs();
+  auto fill = [&](staged_ring& r, int from) {
+    return [&k, &al, &r, x, n, from] {
+      pipeline_producer out(k, r);
+      for (auto i : k.range(0, n)) {
+        auto s = out.acquire();
+        k.local_store(al.get(k, r.data)[s], load(x + i * row + from + lanes(k)));
+        out.commit();
+      }
+    };
+  };
+  k.async_tasks(k.task_default({.name = "use"},
+                               [&] {
+                                 pipeline_consumer in(k, copies), pair(k, both);
+                                 for (auto i : k.range(0, n)) {
+                                   auto s = in.wait();
+                                   auto t = k.local_load(al.get(k, copies.data)[s]);
+                                   in.release();
+                                   auto q = pair.wait();
+                                   store(y + i * row + lanes(k), t + k.local_load(al.get(k, low.data)[q]) - k.local_load(al.get(k, high.data)[q]));
+                                   pair.release();
+                                 }
+                               }),
+                k.task({.num_warps = 1, .name = "copy"},
+                       [&] {
+                         pipeline_producer out(k, copies);
+                         for (auto i : k.range(0, n)) {
+                           auto s = out.acquire();
+                           k.async_load_bulk(x + i * row, al.get(k, copies.data)[s], out.full());
+                           out.commit();
+                         }
+                       }),
+                k.task({.num_warps = 2, .name = "low"}, fill(low, 1)), k.task({.num_warps = 2, .name = "high"}, fill(high, 2)));
+}
+
 /// KILN_MEETING(X): X(name) for each.
 #define KILN_MEETING(X)                                                                                                \
   X(bulk_alone) X(bulk_out) X(loads_arrive) X(arrivals_alone) X(fences) X(taken_over) X(scratch_in_tasks) X(two_regions) \
-  X(replicated_default) X(products) X(budgets)
+  X(replicated_default) X(products) X(budgets) X(pipelines)
 
 } // namespace kiln_test::meeting

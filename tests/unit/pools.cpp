@@ -151,6 +151,33 @@ TEST(pools, an_arena_claimed_by_hand) {
   EXPECT_EQ(out[171], 3);
 }
 
+// Windows with layouts, at runtime places too when they are rows, and a declared buffer of its own.
+TEST(pools, windows_with_layouts) {
+  auto g = record([](context& k, ptr<const f32> x, ptr<f32> y) {
+    auto bytes = k.decl_buffer<u8, 4096>({.name = "bytes"});
+    auto turned = k.decl_buffer<f32, 4, 8>({.data = bytes, .layout = layout::strided<4, 8>({1, 4}), .name = "turned"});
+    auto plain = k.decl_buffer<f32, 32>({.data = bytes});
+    auto swizzled = k.decl_buffer<f32, 8, 32>({.data = bytes, .byte_offset = 1024, .layout = layout::mma_shared(), .name = "swizzled"});
+    auto rows = k.decl_buffer<f32, 256>({.data = bytes, .byte_offset = 1024});
+    auto at = k.iota<0, 4, 8>() * 8 + k.iota<1, 4, 8>();
+    k.local_store(turned, load(x + at));
+    store(y + k.arange<32>(), k.local_load(plain));
+    auto all = k.iota<0, 8, 32>() * 32 + k.iota<1, 8, 32>();
+    k.local_store(swizzled, load(x + all));
+    store(y + 32 + k.arange<256>(), k.local_load(rows));
+    store(y + 288 + all, k.local_load(swizzled));
+  });
+  auto const in = numbers(256);
+  auto const out = run_everywhere(g, in, 544);
+  for (std::size_t i = 0; i < 4; ++i)
+    for (std::size_t j = 0; j < 8; ++j) ASSERT_EQ(out[i + 4 * j], in[8 * i + j]);
+  for (std::size_t i = 0; i < 8; ++i)
+    for (std::size_t j = 0; j < 32; ++j) {
+      ASSERT_EQ(out[32 + 32 * i + 4 * ((j / 4) ^ i) + j % 4], in[32 * i + j]);
+      ASSERT_EQ(out[288 + 32 * i + j], in[32 * i + j]);
+    }
+}
+
 // Allocations of the usual kind in an arena: one after the other.
 TEST(pools, allocations_in_an_arena) {
   auto g = record([](context& k, ptr<const f32> x, ptr<f32> y, kiln::val<i32> n) {

@@ -146,8 +146,8 @@ TEST(capacity, placement_and_tensor_memory) {
   EXPECT_EQ(p.static_bytes, 128);
   EXPECT_TRUE(check_capacity(t.graph(), targets::gfx942).ok());
   t.k.local_alloc<f32, 128, 128>(1, {.storage = storage::tmem, .name = "acc"});
-  diagnostic const d = check_capacity(t.graph(), targets::gfx942);
-  EXPECT_EQ(std::string(d.text), "kiln[R-CP05] acc: gfx942 has no tensor memory; use storage::smem");
+  for (char const* name : {"sm_80", "sm_90a", "gfx90a", "gfx942", "gfx950", "gfx1250"})
+    EXPECT_EQ(std::string(check_capacity(t.graph(), target::parse(name)).text), std::string("kiln[R-CP05] acc: ") + name + " has no tensor memory; use storage::smem");
   EXPECT_TRUE(check_capacity(t.graph(), targets::sm_100a).ok());
 }
 

@@ -89,13 +89,23 @@ constexpr std::int64_t count_of(extents const& e) {
   return n;
 }
 } // namespace detail
+namespace detail {
+/// A layout of shared memory, or the datapath of tensor memory.
+struct window_layout {
+  buffer_layout memory{};
+  datapath tensor = datapath::automatic;
+  constexpr window_layout() = default;
+  constexpr window_layout(buffer_layout const& l) : memory(l) {}
+  constexpr window_layout(datapath d) : tensor(d) {}
+};
+} // namespace detail
 struct decl_buffer_options {
   detail::view_ref data{};      ///< where it starts: a view whose place is constant, or known to be a multiple of the new one's size
   std::int64_t elem_offset = 0; ///< from there, in elements of the new type; or
   std::int64_t byte_offset = 0; ///< in bytes
   kiln::storage scope = kiln::storage::smem; ///< tmem: columns of the pool of tensor memory (dsl/tensor_pool.hpp)
   detail::any_value allocated_addr{};        ///< the first of them: a number, or what the pool's slot holds plus a number
-  datapath layout = datapath::automatic;     ///< of tensor memory
+  detail::window_layout layout{};            ///< of the elements (dsl/layout.hpp), row by row when absent; a datapath in tensor memory
   char const* name = nullptr;
 };
 namespace detail {

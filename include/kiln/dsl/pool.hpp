@@ -123,6 +123,21 @@ constexpr int view_of_slot(recorder& r, result_type t, int alloc, site at) {
   return r.push(op::view_index, {t.type, node_kind::view, t.shape}, {alloc, zero}, {}, at);
 }
 
+/// Gives the latest window a layout, which may reach further than its elements do.
+constexpr void lay_out_window(recorder& r, buffer_layout const& l, site at) {
+  int const b = r.buffers.size() - 1;
+  if (r.buffers[b].role != buffer_role::window) return; // refused
+  lay_out(r, b, l, at);
+  buffer_info const& f = r.buffers[b];
+  std::int64_t const align = swizzle_alignment(f.layout, f.type), end = slots_end(r.view(), f), has = slots_end(r.view(), r.buffers[f.base]);
+  r.buffers[b].alignment = 0;
+  if (f.place.offset % align == 0 && end <= has) return;
+  message m = r.fail(at);
+  if (end > has)
+    m << "kiln[R-BD07] a view of " << slot_bytes(r.view(), f) << " B, with its layout, at byte " << f.place.offset << " exceeds its storage, which ends at byte " << has;
+  else
+    m << "kiln[R-BD08] a swizzled view at byte " << f.place.offset << " of its storage; it needs a multiple of " << align;
+}
 /// The next bytes of a pool, as a view of type t.
 constexpr int pool_view(recorder& r, pool_state& s, result_type t, pool_alloc_options const& o, site at) {
   std::int64_t const natural = bytes_of(t.type);
@@ -321,12 +336,13 @@ constexpr auto context::decl_buffer(decl_buffer_options o, site at) {
   }
   result_type const t = detail::type_of<view<T, D...>>(*r_, node_kind::view);
   if (o.elem_offset != 0 && o.byte_offset != 0) r_->fail(at) << "kiln[R-BD08] decl_buffer takes .elem_offset or .byte_offset, not both";
-  if (o.data.node < 0) r_->fail(at) << "kiln[R-BD07] decl_buffer without .data; give a view, or alloc_shared for storage of its own";
+  if (o.data.node < 0) return alloc_shared<T, D...>({.layout = o.layout.memory, .name = o.name}, at); // a buffer of its own
   std::int64_t const offset = o.byte_offset + o.elem_offset * kiln::bytes_of(dtype_of<T>);
   if constexpr (detail::included<detail::buffer_header<T>>)
-    if (o.data.node >= 0 && !detail::place_of_view(*r_, o.data.node).known)
+    if (!detail::place_of_view(*r_, o.data.node).known)
       if (int const part = declare_at(*r_, t, o.data.node, offset, o.name, at, detail::buffer_header<T>{}); part >= 0) return view<T, D...>{r_, part};
-  int const node = o.data.node < 0 ? detail::make_arena(*r_, storage::smem, 1, 128, "", at) : detail::declare(*r_, t, o.data.node, offset, o.name, at);
+  int const node = detail::declare(*r_, t, o.data.node, offset, o.name, at);
+  if (o.layout.memory.what != buffer_layout::kind::infer) detail::lay_out_window(*r_, o.layout.memory, at);
   return view<T, D...>{r_, detail::view_of_slot(*r_, t, node, at)};
 }
 

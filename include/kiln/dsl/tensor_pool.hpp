@@ -258,10 +258,10 @@ constexpr auto context::make_tensor_window(decl_buffer_options const& o, site at
     return nothing();
   }
   std::int64_t const first = detail::column_of(r, o.allocated_addr, at);
-  bool const factors = o.layout == datapath::scale;
+  bool const factors = o.layout.tensor == datapath::scale;
   slot_layout const l = s.rank != 2 ? slot_layout{}
                         : factors   ? detail::scale_layout(1, s.extent[0], s.extent[1])
-                                    : detail::pool_datapath(r, t.type, s.extent[0], s.extent[1], {.layout = o.layout}, at);
+                                    : detail::pool_datapath(r, t.type, s.extent[0], s.extent[1], {.layout = o.layout.tensor}, at);
   buffer_info like;
   like.type = t.type;
   like.layout = l;
