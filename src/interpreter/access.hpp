@@ -20,9 +20,15 @@ public:
   u64 address(std::size_t e) const { return addresses_[e]; }
   u64 read(std::size_t e) const;
   void write(std::size_t e, u64 bits) const;
+  /// Reports R-HZ14 where the element is not ordered after its last writer, or, for a write that changes it, its last reader; and
+  /// remembers this access. An atomic, or a volatile load, may meet others: `meets` reports ordinary writes only.
+  void note_read(std::size_t e);
+  void note_write(std::size_t e, u64 bits, bool bulk_store = false);
+  void meets(std::size_t e);
   int width() const { return width_; }
 
 private:
+  void unordered(std::size_t e, global_event const& before, char const* was);
   agent& agent_;
   int node_, width_, origin_;
   char const* what_;

@@ -26,7 +26,7 @@ struct lanes {
       bulk = bulk || o == op::async_load_bulk || o == op::async_store_bulk;
     }
     readers = agents == 1 && !bulk ? 0 : agents + (bulk ? agents : 0);
-    count = agents + slots + named_barriers + 3 * agents;
+    count = agents + slots + named_barriers + 4 * agents;
   }
   static constexpr int named_barriers = 16;
   int agents = 1; ///< the kernel's own, then every replica of every task
@@ -41,6 +41,7 @@ struct lanes {
   int copies(int agent) const { return agents + slots + named_barriers + agent; }
   int fences(int agent) const { return copies(agents) + agent; }
   int stores(int agent) const { return fences(agents) + agent; }
+  int globals(int agent) const { return stores(agents) + agent; } ///< bulk stores whose writes are complete
   bool is_agent(int lane) const { return lane < agents; }
   bool is_barrier(int lane) const { return lane >= agents && lane < agents + slots; }
 };

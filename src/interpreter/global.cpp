@@ -91,6 +91,51 @@ void body<op::prefetch>::run(agent& a, int i) {
     if (x.enabled(e)) x.allowed(e);
 }
 
+void access::unordered(std::size_t e, global_event const& before, char const* was) {
+  if (!agent_.news(node_, "R-HZ14")) return;
+  host_argument const& x = agent_.run.arguments[static_cast<std::size_t>(origin_)];
+  u64 const byte = addresses_[e] - reinterpret_cast<std::uintptr_t>(x.allocation);
+  lanes const& l = agent_.run.clocks;
+  bool const bulk = !l.is_agent(before.lane);
+  std::string who, cure;
+  if (before.cta != agent_.block.number) {
+    dims const g = agent_.run.grid;
+    who = " in cta " + std::to_string(before.cta % g.x) + "," + std::to_string(before.cta / g.x % g.y) + "," + std::to_string(before.cta / (g.x * g.y));
+    cure = "CTAs run in any order: use a launch of its own, or an atomic after the one and before the other";
+  } else {
+    int const other = bulk ? before.lane - l.globals(0) : before.lane;
+    if (other != agent_.id) who = " in " + agent_.block.name_of(other);
+    if (bulk) cure = "async_store_wait(0, {.read_only = false}) waits for its writes";
+    if (other != agent_.id) cure += std::string(bulk ? "; then" : "") + (bulk ? " arrive" : "arrive") + " at a barrier after it, and wait for that here";
+  }
+  agent_.fault(node_, "R-HZ14", what_, " through ", agent_.parameter(origin_), ": nothing orders element ", agent::coordinates(shape_, e), " (bytes ", byte, "..",
+               byte + static_cast<u64>(width_) - 1, ") after the ", name_of(agent_.at(before.node).code), " of ", agent_.line_of(before.node), who, ", which ", was, " it; ", cure);
+}
+
+void access::note_read(std::size_t e) {
+  global_shadow& s = agent_.run.global;
+  global_shadow::element* const x = s.find(origin_, addresses_[e]);
+  if (!x) return;
+  if (!s.ordered(agent_, x->write)) unordered(e, x->write, "writes");
+  if (s.ordered(agent_, x->read)) x->read = s.stamp(agent_, node_, false);
+}
+
+void access::note_write(std::size_t e, u64 bits, bool bulk) {
+  global_shadow& s = agent_.run.global;
+  global_shadow::element* const x = s.find(origin_, addresses_[e]);
+  if (!x) return;
+  if (bits != read(e)) { // equal values from several do no harm
+    if (!s.ordered(agent_, x->write)) unordered(e, x->write, "writes");
+    else if (!s.ordered(agent_, x->read)) unordered(e, x->read, "reads");
+  }
+  *x = {s.stamp(agent_, node_, bulk), {}};
+}
+
+void access::meets(std::size_t e) {
+  global_shadow& s = agent_.run.global;
+  if (global_shadow::element* const x = s.find(origin_, addresses_[e]); x && !s.ordered(agent_, x->write)) unordered(e, x->write, "writes");
+}
+
 // -- addresses ---------------------------------------------------------------------------------------------------------------
 
 void body<op::ptr_add>::run(agent& a, int i) {
@@ -139,18 +184,26 @@ void body<op::load>::run(agent& a, int i) {
   data const* const other = a.optional(i, 2);
   data& d = a.fresh(i);
   dtype const t = a.at(i).type;
+  bool const is_volatile = a.graph.attribute(i, 2) != 0; // may meet a write, and sees what was behind it
   for (std::size_t e = 0; e < d.bits.size(); ++e) {
-    if (x.enabled(e)) d.bits[e] = x.allowed(e) ? convert(scalar{t, x.read(e)}, d.type).bits : 0;
-    else d.bits[e] = other ? other->bits[e] : 0;
+    d.bits[e] = other && !x.enabled(e) ? other->bits[e] : 0;
+    if (!x.enabled(e) || !x.allowed(e)) continue;
+    if (!is_volatile) x.note_read(e);
+    d.bits[e] = convert(scalar{t, x.read(e)}, d.type).bits;
   }
+  if (is_volatile) a.run.global.acquire(a);
 }
 
 void body<op::store>::run(agent& a, int i) {
   access x(a, i, 0, 2, "store");
   data const& v = a.in(i, 1);
   dtype const t = a.at(a.graph.operand(i, 0)).type;
-  for (std::size_t e = 0; e < x.size(); ++e)
-    if (x.enabled(e) && x.allowed(e)) x.write(e, convert(v.at(e), t).bits);
+  for (std::size_t e = 0; e < x.size(); ++e) {
+    if (!x.enabled(e) || !x.allowed(e)) continue;
+    u64 const bits = convert(v.at(e), t).bits;
+    x.note_write(e, bits);
+    x.write(e, bits);
+  }
 }
 
 // -- atomics ---------------------------------------------------------------------------------------------------------------------
@@ -163,9 +216,12 @@ void atomic(agent& a, int i, int mask, Update update) {
   access x(a, i, 0, mask, "atomic");
   dtype const t = a.at(i).type;
   data& d = a.fresh(i);
+  a.run.global.release(a);
+  a.run.global.acquire(a);
   for (std::size_t e = 0; e < d.bits.size(); ++e) {
     d.bits[e] = 0;
     if (!x.enabled(e) || !x.allowed(e)) continue;
+    x.meets(e);
     scalar const old{t, x.read(e)};
     x.write(e, update(old, e).bits);
     d.bits[e] = convert(old, d.type).bits;

@@ -438,6 +438,7 @@ void body<op::async_load>::run(agent& a, int i) {
     to.claim(view.offsets[e]);
     if (from.enabled(e)) {
       bool const allowed = from.allowed(e);
+      if (allowed) from.note_read(e);
       c.what[e] = allowed ? part::copy : part::poison;
       c.source[e] = from.address(e);
     } else if (other) {

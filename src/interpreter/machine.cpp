@@ -66,7 +66,8 @@ checker_error::~checker_error() = default;
 // -- launch --------------------------------------------------------------------------------------------------------------
 
 launch::launch(graph_view g, dims the_grid, std::span<host_argument const> a, run_options const& o)
-    : graph(g), grid(the_grid), arguments(a), options(o), random(o.seed), arena(g), clocks(g) {
+    : graph(g), grid(the_grid), arguments(a), options(o), random(o.seed), arena(g), clocks(g),
+      global(g, a, clocks, the_grid.x * the_grid.y * the_grid.z, o.check) {
   check_arguments();
 }
 
@@ -143,7 +144,7 @@ void launch::add_fault(int node, char const* rule, std::string const& what, dims
 // -- cta, agent ------------------------------------------------------------------------------------------------------------
 
 cta::cta(launch& l, dims i)
-    : run(l), id(i), local(l.arena, l.clocks, l.options), meeting(l.graph, l.clocks),
+    : run(l), id(i), number(static_cast<i32>(i.x + l.grid.x * (i.y + l.grid.y * i.z))), local(l.arena, l.clocks, l.options), meeting(l.graph, l.clocks),
       agents(static_cast<std::size_t>(l.clocks.agents)), worker(std::make_unique<agent>(*this, 0)),
       thread([this] { worker->run_kernel(); }) {
   agents[0] = worker.get();

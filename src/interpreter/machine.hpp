@@ -9,6 +9,7 @@
 
 #include "src/interpreter/data.hpp"
 #include "src/interpreter/fiber.hpp"
+#include "src/interpreter/global_shadow.hpp"
 #include "src/interpreter/local_memory.hpp"
 #include "src/interpreter/rendezvous.hpp"
 
@@ -40,6 +41,7 @@ public:
   u64 traced_copies = 0;
   arena_layout arena;
   lanes clocks;
+  global_shadow global;
 
   bool doubled() const { return options.precision == precision::doubled; }
   /// The type in which values of `t` are kept between operations.
@@ -64,6 +66,9 @@ public:
   ~cta();
   launch& run;
   dims const id;
+  i32 const number;    ///< linear id
+  u64 accesses = 0;    ///< to global memory that is followed
+  u64 acquired = 0;    ///< releases of all CTAs that this one has seen
   local_memory local;
   rendezvous meeting;
   std::vector<agent*> agents;    ///< by number; null before and after their tasks
@@ -96,6 +101,7 @@ public:
   int threads = 0;
   clock now;           ///< what is behind this agent
   copy_engine copies;
+  u64 published = 0;    ///< the CTA's accesses when this agent last showed others what it knows
   fiber* own = nullptr; ///< of a task
 
   /// Blocks until ready() is true.

@@ -226,7 +226,11 @@ void body<op::named_barrier_arrive>::run(agent& a, int i) {
 void body<op::agent_sync>::run(agent& a, int) { a.pause(); }
 
 void body<op::fence>::run(agent& a, int i) {
-  if (static_cast<fence>(a.graph.attribute(i, 0)) != fence::async_shared) return;
+  if (static_cast<fence>(a.graph.attribute(i, 0)) != fence::async_shared) { // between CTAs
+    a.run.global.release(a);
+    a.run.global.acquire(a);
+    return;
+  }
   lanes const& l = a.run.clocks;
   for (int k = 0; k < l.agents; ++k) a.now.raise(l.fences(k), a.now[k]);
   ++a.now[a.id];
@@ -261,7 +265,9 @@ void body<op::async_load_bulk>::run(agent& a, int i) {
   e.copy.offsets = view.offsets;
   for (std::size_t k = 0; k < from.size(); ++k) {
     to.claim(view.offsets[k]);
-    e.copy.what.push_back(from.allowed(k) ? part::copy : part::poison);
+    bool const allowed = from.allowed(k);
+    if (allowed) from.note_read(k);
+    e.copy.what.push_back(allowed ? part::copy : part::poison);
     e.copy.source.push_back(from.address(k));
   }
   e.copy.traced = a.trace_copy(i, a.graph.operand(i, 1), "copy into");
@@ -275,7 +281,9 @@ void body<op::async_store_bulk>::run(agent& a, int i) {
   access to(a, i, 0, a.shape_of(a.graph.operand(i, 1)), "async_store_bulk");
   bool allowed = true;
   for (std::size_t k = 0; k < to.size(); ++k) {
-    allowed = to.allowed(k) && allowed;
+    bool const this_one = to.allowed(k);
+    if (this_one) to.note_write(k, a.block.local.read(view.offsets[k], source.width()), true);
+    allowed = this_one && allowed;
     if (a.checking()) source.note_read(view.offsets[k]);
   }
   bulk_store s;
@@ -293,6 +301,7 @@ void body<op::async_store_wait>::run(agent& a, int i) {
   if (n <= 0) return;
   a.copies.deliver_stores(static_cast<std::size_t>(n));
   a.now.raise(a.run.clocks.stores(a.id), static_cast<u32>(n));
+  if (a.graph.attribute(i, 1) == 0) a.now.raise(a.run.clocks.globals(a.id), static_cast<u32>(n));
 }
 
 } // namespace kiln::interpreter

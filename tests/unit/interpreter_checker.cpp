@@ -427,10 +427,56 @@ TEST(InterpreterChecker, ReadBeforeAnyWrite) {
   auto first_writes = record([](context& k, ptr<i32> y) {
     auto b = k.alloc_shared<i32, 1>();
     k.when(k.program_id(0) == 0, [&] { k.local_store(b, k.arange<1>()); });
-    store(y + k.arange<1>(), k.local_load(b));
+    store(y + k.program_id(0) + k.arange<1>(), k.local_load(b));
   });
   expect_clean(first_writes, {y}, {1});
   expect_fault(first_writes, {y}, "R-HZ15", __LINE__ - 3, {"cta 1,0,0"}, {2});
+}
+
+TEST(InterpreterChecker, GlobalMemoryBetweenCtas) { // R-HZ14
+  // A CTA reads what its neighbour writes: whatever comes first.
+  auto neighbour = record([](context& k, ptr<f32> y, ptr<f32> z) {
+    auto b = k.program_id(0), n = k.num_programs(0);
+    auto i = k.arange<16>();
+    store(y + b * 16 + i, cast<f32>(i));
+    store(z + b * 16 + i, load(y + (b + n - 1) % n * 16 + i));
+  });
+  int const line = __LINE__ - 2;
+  guarded<f32> y(64), z(64);
+  expect_fault(neighbour, {y, z}, "R-HZ14", line, {"load through parameter 0: nothing orders element [0] (bytes 0..3) after the store of interpreter_checker.cpp:", "in cta 0,0,0, which writes it", "any order"}, {4});
+  expect_clean(neighbour, {y, z}, {1});
+  // A write over what another CTA has read, and one over its write; equal values do no harm.
+  auto in_place = record([](context& k, ptr<f32> y, ptr<f32> z) {
+    auto b = k.program_id(0);
+    store(z + b, load(y + b) + load(y + b + 1));
+    store(y + b, load(y + b + 1) + 1.f);
+  });
+  expect_fault(in_place, {y, z}, "R-HZ14", __LINE__ - 2, {"which reads it"}, {4});
+  auto one_cell = record([](context& k, ptr<f32> y, kiln::val<i32> differ) { store(y, cast<f32>(k.program_id(0) * differ)); });
+  expect_fault(one_cell, {y, kiln_test::val(1)}, "R-HZ14", __LINE__ - 1, {"store through parameter 0", "which writes it"}, {2});
+  expect_clean(one_cell, {y, kiln_test::val(0)}, {2});
+  // The last CTA to arrive at a counter may read what all others wrote before they did; without the counter it may not.
+  auto last_sums = record([](context& k, ptr<f32> part, ptr<i32> count, ptr<f32> sum, kiln::val<i32> announce) {
+    auto b = k.program_id(0), n = k.num_programs(0);
+    store(part + b, cast<f32>(b + 1));
+    auto before = k.var(k.let(0));
+    k.when(announce != 0, [&] { before = atomic_add(count, 1); }, [&] { before = b; });
+    k.when(before == n - 1, [&] {
+      auto total = k.var(k.full<f32>(0));
+      for (auto i : k.range(0, n)) total = total + load(part + i);
+      store(sum, total);
+    });
+  });
+  guarded<i32> count(1);
+  count[0] = 0;
+  run_clean(last_sums, {4}, {y, count, z, kiln_test::val(1)});
+  EXPECT_EQ(z[0], 10.f);
+  expect_fault(last_sums, {y, count, z, kiln_test::val(0)}, "R-HZ14", __LINE__ - 8, {"load through parameter 0", "in cta 0,0,0"}, {4});
+  // Two parameters for one memory: the one that is only read is followed, too.
+  auto shift = record([](context& k, ptr<const f32> x, ptr<f32> y) { store(y + k.program_id(0) + 1, load(x + k.program_id(0)) + 1.f); });
+  ip::report const r = ip::run(shift, {4}, {ip::pointer(y.data(), 64), y});
+  EXPECT_TRUE(r.has("R-HZ14")) << r.text();
+  expect_clean(shift, {z, y}, {4});
 }
 
 TEST(InterpreterChecker, DuplicateScatter) {

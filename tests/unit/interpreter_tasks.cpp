@@ -224,6 +224,56 @@ TEST(InterpreterTasks, EveryThreadArrivesAtAWarpBarrier) {
   for (ip::completion policy : all_policies) run_clean(t.graph(), {1}, {to}, {.policy = policy});
 }
 
+TEST(InterpreterTasks, GlobalMemoryAfterABulkStore) { // R-HZ14
+  enum { wait_for_sources, wait_for_writes, tell_the_other, do_not_tell };
+  for (int m : {wait_for_sources, wait_for_writes, tell_the_other, do_not_tell}) {
+    run_time_recording t;
+    auto& k = t.k;
+    auto y = t.pointer<f32>(), z = t.pointer<f32>();
+    auto a = k.local_alloc<f32, 64>(1, {.name = "a"});
+    auto stored = k.alloc_barriers(1, {.name = "stored"});
+    auto i = k.arange<64>();
+    auto put = [&] {
+      k.local_store(a[0], cast<f32>(i));
+      k.fence(fence::async_shared);
+      k.async_store_bulk(y, a[0]);
+      k.async_store_wait(0, {.read_only = m == wait_for_sources});
+    };
+    if (m <= wait_for_writes) {
+      put();
+      store(z + i, load(y + i));
+    } else {
+      k.async_tasks(k.task_default({.name = "put"},
+                                   [&] {
+                                     put();
+                                     k.barrier_arrive(stored[0]);
+                                   }),
+                    k.task({.num_warps = 1, .name = "get"}, [&] {
+                      if (m == tell_the_other) k.barrier_wait(stored[0], 0);
+                      store(z + i, load(y + i));
+                    }));
+    }
+    EXPECT_TRUE(validate(t.graph()).ok()) << validate(t.graph()).text;
+    bool reported = false;
+    for (ip::completion policy : all_policies) {
+      guarded<f32> to(64), copy(64);
+      ip::report const r = ip::run(t.graph(), {1}, {to, copy}, {.policy = policy});
+      if (m == wait_for_writes || m == tell_the_other) {
+        EXPECT_TRUE(r.clean()) << r.text();
+        for (std::size_t e = 0; e < 64; ++e) ASSERT_EQ(copy[e], static_cast<float>(e));
+      } else {
+        reported = reported || r.has("R-HZ14");
+        EXPECT_TRUE(r.clean() || r.diagnostics.size() == 1) << r.text();
+        if (m == wait_for_sources) {
+          EXPECT_NE(r.text().find("after the async_store_bulk of interpreter_tasks.cpp:"), std::string::npos) << r.text();
+          EXPECT_NE(r.text().find("which writes it; async_store_wait(0, {.read_only = false})"), std::string::npos) << r.text();
+        }
+      }
+    }
+    EXPECT_EQ(reported, m == wait_for_sources || m == do_not_tell);
+  }
+}
+
 TEST(InterpreterTasks, ExpectCleanIsForUsers) {
   guarded<f16> a(tile * depth), b(tile * depth);
   guarded<f32> c(tile * tile);
