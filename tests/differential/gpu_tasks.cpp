@@ -1,5 +1,5 @@
-// Barriers, fences, bulk copies and tasks on a GPU against the interpreter: kernels that use each of them, and twenty correct
-// pipelines that look wrong. What a target refuses with R-TG01 is counted, not compared.
+// Barriers, fences, bulk copies and tasks on a GPU against the interpreter: kernels that use each of them, and correct pipelines
+// that look wrong. What a target refuses with R-TG01 is counted, not compared.
 #include "barrier_kernels.hpp"
 #include "device_runner.hpp"
 #include "run_time_recording.hpp"

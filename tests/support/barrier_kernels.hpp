@@ -112,13 +112,15 @@ constexpr void taken_over(context& k, source x, target y, count n) {
 // Every task moves values between its threads, with local memory of its own for that.
 constexpr void scratch_in_tasks(context& k, source x, target y, count n) {
   auto work = [&](auto r) {
+    auto tiles = k.var(k.zeros<f32, 16, 16>());
+    auto columns = k.var(k.zeros<f32, 16>());
     for (auto i : k.range(0, n)) {
       auto v = load(x + (r + i) * 256 + k.iota<0, 16, 16>() * 16 + k.iota<1, 16, 16>());
-      auto turned = trans(v);
-      auto sums = reduce<sum, 0>(v);
-      store(y + r * 512 + k.iota<0, 16, 16>() * 16 + k.iota<1, 16, 16>(), turned + reduce<max>(v));
-      store(y + r * 512 + 256 + k.arange<16>(), sums + cast<f32>(i));
+      tiles = trans(v) + reduce<max>(v) - tiles;
+      columns = reduce<sum, 0>(v) + cast<f32>(i) - columns;
     }
+    store(y + r * 512 + k.iota<0, 16, 16>() * 16 + k.iota<1, 16, 16>(), tiles);
+    store(y + r * 512 + 256 + k.arange<16>(), columns);
   };
   k.async_tasks(k.task_default({.name = "a"}, [&] { work(k.let(0)); }), k.task({.num_warps = 4, .replicate = 2, .name = "b"}, [&] { work(k.replica_id() + 1); }),
                 k.task({.num_warps = 1, .name = "c"}, [&] { work(k.let(3)); }));
@@ -260,11 +262,57 @@ constexpr void pipelines(context& k, source x, target y, count n) {
                          }
                        }),
                 k.task({.num_warps = 2, .name = "low"}, fill(low, 1)), k.task({.num_warps = 2, .name = "high"}, fill(high, 2)));
+
+// A region of tasks in every pass of a loop, with tiles that other warps hold, and barriers whose phases run on.
+constexpr void tasks_in_a_loop(context& k, source x, target y, count n) {
+  auto a = k.local_alloc<f32, row>(2, {.name = "a"});
+  auto ready = k.alloc_barriers(1, {.name = "ready"});
+  auto c = lanes(k);
+  auto total = k.var(k.zeros<f32, row>());
+  for (auto i : k.range(0, n)) {
+    auto tile = load(x + i * row + c);
+    auto most = reduce<max>(tile);
+    total = total + tile;
+    k.async_tasks(k.task_default({.name = "left"},
+                                 [&] {
+                                   k.local_store(a[0], tile * 2.f + k.let(total));
+                                   k.barrier_arrive(ready[0]);
+                                 }),
+                  k.task({.num_warps = 2, .name = "right"}, [&] {
+                    k.barrier_wait(ready[0], i & 1);
+                    k.local_store(a[1], tile + k.local_load(a[0]) + most + cast<f32>(i));
+                  }),
+                  k.task({.num_warps = 1, .replicate = 2, .name = "beside"}, [&] { store(y + (i * 3 + k.replica_id()) * row + c, k.let(total) - tile); }));
+    total = total + k.local_load(a[0]) - k.local_load(a[1]);
+    store(y + (i * 3 + 2) * row + c, total);
+  }
+}
+
+// One of two regions runs, by a condition; what its tasks take over has changed since an earlier region.
+constexpr void tasks_in_a_branch(context& k, source x, target y, count n) {
+  auto c = lanes(k);
+  auto turns = k.var(k.let(1));
+  auto kept = k.var(load(x + c));
+  k.async_tasks(k.task_default({.name = "one"}, [&] { store(y + c, kept + cast<f32>(turns)); }),
+                k.task({.num_warps = 2, .name = "two"}, [&] { store(y + row + c, k.let(kept) * cast<f32>(turns)); }));
+  turns += n;
+  kept = kept + load(x + row + c);
+  k.when(n % 2 == 1,
+         [&] {
+           auto here = load(x + n * row + c);
+           k.async_tasks(k.task_default({.name = "odd"}, [&] { store(y + 2 * row + c, here + cast<f32>(turns)); }),
+                         k.task({.num_warps = 4, .name = "odd_too"}, [&] { store(y + 3 * row + c, here * 2.f + k.let(kept) - cast<f32>(turns)); }));
+         },
+         [&] {
+           k.async_tasks(k.task_default({.name = "even"}, [&] { store(y + 2 * row + c, kept); }),
+                         k.task({.num_warps = 1, .name = "even_too"}, [&] { store(y + 3 * row + c, k.let(kept) + cast<f32>(turns * 2)); }));
+         });
+  store(y + 4 * row + c, kept);
 }
 
 /// KILN_MEETING(X): X(name) for each.
 #define KILN_MEETING(X)                                                                                                \
   X(bulk_alone) X(bulk_out) X(loads_arrive) X(arrivals_alone) X(fences) X(taken_over) X(scratch_in_tasks) X(two_regions) \
-  X(replicated_default) X(products) X(budgets) X(pipelines)
+  X(replicated_default) X(products) X(budgets) X(pipelines) X(tasks_in_a_loop) X(tasks_in_a_branch)
 
 } // namespace kiln_test::meeting

@@ -54,8 +54,8 @@ foreach(rule IN LISTS used)
     message(SEND_ERROR "${rule}: no test mentions it")
   endif()
 endforeach()
-# Some rules only a run can show.
-file(GLOB checker ${ROOT}/src/interpreter/*.cpp)
+# Some rules only a run or a target can show.
+file(GLOB_RECURSE checker ${ROOT}/src/interpreter/*.cpp ${ROOT}/jit/*.cpp)
 set(by_checker "")
 foreach(file IN LISTS checker)
   file(READ ${file} text)

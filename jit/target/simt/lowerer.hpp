@@ -260,11 +260,23 @@ private:
   registers outer_tile(int node);
   /// Offset in the arena where the kernel's warps leave a scalar (or the content of a var) before the tasks begin.
   std::int64_t publish(int node);
+  /// The same for a tile, or the content of a var of one: where it lies, row by row.
+  view_value publish_tile(int node);
+  registers handed_tile(int node);
+  /// An access that needs no barrier, since those of its region order it.
+  void without_barriers(std::function<void()> const& access);
+  llvm::SwitchInst* dispatch();
+  void end_regions();
+  llvm::GlobalVariable* shared_array(char const* name);
   bool is_outer(int node) const { return parent && node < self.task; }
   std::vector<agent> agents;                ///< all but the kernel's warps
-  std::map<int, std::int64_t> published;
+  std::map<int, std::int64_t> published;    ///< of the present region
+  std::map<int, view_value> handed;
   std::int64_t captures_at = 0;
-  llvm::CallInst* fork_point = nullptr;
+  llvm::CallInst *fork_point = nullptr, *tile_point = nullptr;
+  bool nested_regions = false;              ///< one is in a loop or branch
+  std::int64_t command_at = 0;              ///< then: in the arena, one more than the next region's node; 0: the kernel ends
+  llvm::SwitchInst* next_region = nullptr;
   llvm::BasicBlock* workers = nullptr;      ///< where the other warps are
   Value* warp_of_cta = nullptr;
   std::vector<llvm::CallInst*> calls;

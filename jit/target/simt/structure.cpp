@@ -53,7 +53,10 @@ simt_code lowerer::run() {
   push_scope();
   walk(0, g.size());
   pop_scope();
-  if (b.GetInsertBlock()->getTerminator() == nullptr) b.CreateBr(leave);
+  if (b.GetInsertBlock()->getTerminator() == nullptr) {
+    end_regions();
+    b.CreateBr(leave);
+  }
   if (workers) {
     b.SetInsertPoint(workers);
     b.CreateBr(leave);
@@ -89,6 +92,11 @@ void lowerer::walk(int begin, int end) {
     if (x.code == op::combine_begin) i = static_cast<int>(g.attribute(i, 0));
     else if (!r.r.empty()) define(i, std::move(r));
   }
+}
+
+llvm::GlobalVariable* lowerer::shared_array(char const* name) {
+  return new llvm::GlobalVariable(mb.module, llvm::ArrayType::get(b.getInt8Ty(), 0), false, llvm::GlobalValue::ExternalLinkage, nullptr, name,
+                                  nullptr, llvm::GlobalValue::NotThreadLocal, 3);
 }
 
 void lowerer::make_function() {
@@ -172,10 +180,6 @@ void lowerer::make_function() {
   warp = cta.num_warps == 1 ? i32(0) : hw->warp_uniform(b.CreateLShr(thread, static_cast<std::uint64_t>(lane_bits)));
   marker_function = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), false),
                                            llvm::GlobalValue::ExternalLinkage, "kiln.touch", mb.module);
-  auto shared_array = [&](char const* name) {
-    return new llvm::GlobalVariable(mb.module, llvm::ArrayType::get(b.getInt8Ty(), 0), false, llvm::GlobalValue::ExternalLinkage,
-                                    nullptr, name, nullptr, llvm::GlobalValue::NotThreadLocal, 3);
-  };
   if (!parent) {
     arena_variable = shared_array("kiln_smem");
     arena_variable->setAlignment(llvm::Align(1024));

@@ -5,8 +5,11 @@
 //   kernel's warps:  ... program ... | bar 0 | default task | bar 0 | ... program ... | ret
 //   other warps:                       bar 0 | their task   | bar 0 |                   ret
 //
-// What a task uses of the program before: scalars that follow from parameters are computed again; others the kernel's warps
-// leave in shared memory in front of the first barrier.
+// Where a region stands in a loop or a branch, the others do not know when it comes: they stand at the barrier in a loop, and a
+// word in shared memory tells them behind it which region begins, or that the kernel ends.
+//
+// What a task uses of the program before: values that follow from parameters are computed again; others the kernel's warps
+// leave in shared memory in front of the first barrier, tiles row by row.
 #include "lowerings.hpp"
 
 #include <algorithm>
@@ -33,8 +36,7 @@ void lowerer::plan_tasks() {
   for (int i = 0; i < g.size(); ++i) {
     op const o = g[i].code;
     if (o == op::named_barrier_wait || o == op::named_barrier_arrive) taken |= 1u << (g.attribute(i, 0) & 15);
-    if (o == op::tasks_begin && depth > 0)
-      fail(i, "kiln[R-TG01] async_tasks inside a loop or a branch is not compiled for GPUs; put the loop into the tasks");
+    nested_regions |= o == op::tasks_begin && depth > 0;
     if (o == op::device_assert) assert_node = i;
     any |= o == op::tasks_begin;
     if (has(o, trait::opens)) ++depth;
@@ -109,9 +111,10 @@ void lowerer::plan_registers() {
     if (g.attribute(i, task_warps) == 0) fallback = static_cast<int>(g.attribute(i, task_registers));
   }
   if (!asked) return;
-  if (!hw->has_register_budgets() || regions > 1 || cta.num_warps % group != 0) {
+  if (!hw->has_register_budgets() || regions > 1 || nested_regions || cta.num_warps % group != 0) {
     result.notes.push_back(std::string(".num_regs has no effect ") + (!hw->has_register_budgets() ? "on " + std::string(target.name())
                                                                       : regions > 1               ? std::string("in a kernel with several async_tasks")
+                                                                      : nested_regions            ? std::string("where async_tasks is in a loop or a branch")
                                                                                                   : std::string("where the kernel's warps are no multiple of 4")));
     return;
   }
@@ -191,8 +194,14 @@ void lowerer::agent_barrier(bool all_memory) {
 void lowerer::meet_all() { hw->named_barrier(i32(0), all_warps * cta.warp_size, true); }
 
 void lowerer::fork(int region) {
-  // Thread 0 leaves here what tasks ask for.
-  when(b.CreateICmpEQ(thread, i32(0)), [&] { fork_point = b.CreateCall(marker_function); });
+  published.clear();
+  handed.clear();
+  // All leave here the tiles that tasks ask for, and thread 0 the rest.
+  tile_point = b.CreateCall(marker_function);
+  when(b.CreateICmpEQ(thread, i32(0)), [&] {
+    fork_point = b.CreateCall(marker_function);
+    if (nested_regions) b.CreateStore(i32(region + 1), arena(command_at));
+  });
   meet_all();
   structure({.what = local_event::kind::barrier});
   std::vector<std::pair<agent, llvm::Function*>> all;
@@ -205,11 +214,19 @@ void lowerer::fork(int region) {
       scratch_of_tasks.push_back({task.scratch_variable, a.replicas * ((task.scratch_bytes + 127) / 128 * 128)});
     }
   fork_point->eraseFromParent();
+  tile_point->eraseFromParent();
   if (!group_registers.empty()) take_registers(0);
   llvm::IRBuilder<>::InsertPointGuard guard(b);
-  b.SetInsertPoint(workers);
-  debug_location(-1);
-  meet_all();
+  if (nested_regions) {
+    llvm::BasicBlock* mine = block("region");
+    dispatch()->addCase(b.getInt32(static_cast<std::uint32_t>(region) + 1), mine);
+    b.SetInsertPoint(mine);
+    debug_location(-1);
+  } else {
+    b.SetInsertPoint(workers);
+    debug_location(-1);
+    meet_all();
+  }
   for (int w = cta.num_warps; w < all_warps && !group_registers.empty(); w += 4) // those that have nothing to do, too
     when(b.CreateICmpEQ(b.CreateLShr(warp_of_cta, 2), i32(w / 4)), [&] { take_registers(w); });
   std::vector<Value*> arguments(slots.begin(), slots.end());
@@ -219,7 +236,28 @@ void lowerer::fork(int region) {
     when(b.CreateICmpULT(from, i32(a.warps * a.replicas)), [&, f = f] { calls.push_back(b.CreateCall(f, arguments)); });
   }
   meet_all();
-  workers = b.GetInsertBlock();
+  if (nested_regions) b.CreateBr(next_region->getParent());
+  else workers = b.GetInsertBlock();
+}
+
+/// Where the other warps wait for a region, or for the end.
+llvm::SwitchInst* lowerer::dispatch() {
+  if (next_region) return next_region;
+  llvm::IRBuilder<>::InsertPointGuard guard(b);
+  b.SetInsertPoint(workers);
+  llvm::BasicBlock *wait = block("regions"), *end = block("no_region");
+  b.CreateBr(wait);
+  b.SetInsertPoint(wait);
+  debug_location(-1);
+  meet_all();
+  next_region = b.CreateSwitch(hw->warp_uniform(b.CreateLoad(b.getInt32Ty(), arena(command_at))), end);
+  workers = end;
+  return next_region;
+}
+void lowerer::end_regions() {
+  if (!next_region) return;
+  when(b.CreateICmpEQ(thread, i32(0)), [&] { b.CreateStore(i32(0), arena(command_at)); });
+  meet_all();
 }
 
 void lowerer::join() {
@@ -247,11 +285,56 @@ std::int64_t lowerer::publish(int node) {
   return at->second;
 }
 
+view_value lowerer::publish_tile(int node) {
+  auto const [known, fresh] = handed.try_emplace(node);
+  view_value& v = known->second;
+  if (!fresh) return v;
+  v.type = type(node);
+  v.extents = g.shape_of(node);
+  std::int64_t elements = 1;
+  for (int d = v.extents.rank - 1; d >= 0; --d) v.stride[d] = elements, elements *= v.extents.extent[d];
+  v.align = 16;
+  llvm::GlobalVariable* const room = shared_array("kiln_handed");
+  scratch_of_tasks.push_back({room, (bytes_of(v.type, elements) + 15) / 16 * 16});
+  v.pointer = room;
+  llvm::IRBuilder<>::InsertPointGuard guard(b);
+  llvm::BasicBlock *head = tile_point->getParent(), *tail = head->splitBasicBlock(tile_point, "handed");
+  head->getTerminator()->eraseFromParent();
+  b.SetInsertPoint(head);
+  linear_layout l;
+  registers x;
+  if (g[node].kind == node_kind::cell) {
+    l = plan.of(node);
+    for (llvm::AllocaInst* a : cells.at(node).slot) x.r.push_back(b.CreateLoad(a->getAllocatedType(), a));
+  } else {
+    l = layout_of_use(node);
+    x = get(node, l);
+  }
+  without_barriers([&] { write_view(v, l, x.r); }); // those of the region are enough
+  b.CreateBr(tail);
+  return v;
+}
+
+registers lowerer::handed_tile(int node) {
+  if (g[g[node].kind == node_kind::cell ? g.operand(node, 0) : node].kind != node_kind::value)
+    fail(current, "kiln[R-TG01] this task uses the tile of pointers that line " + std::to_string(g[node].line) + " makes, which other warps hold; make it inside the task");
+  registers r;
+  view_value const v = parent->publish_tile(node);
+  without_barriers([&] { r.r = read_view(v, plan.of(node)); });
+  return r;
+}
+
+void lowerer::without_barriers(std::function<void()> const& access) {
+  std::size_t const before = events.size();
+  access();
+  for (std::size_t i = before; i < events.size(); ++i)
+    if (events[i].marker) events[i].marker->eraseFromParent();
+  events.erase(events.begin() + static_cast<std::ptrdiff_t>(before), events.end());
+}
+
 registers lowerer::capture(int node) {
   bool const cell = g[node].kind == node_kind::cell;
-  if (cell && g[node].shape != 0)
-    fail(current, "kiln[R-TG01] this task reads the tile of the var of line " + std::to_string(g[node].line) +
-                      ", which other warps hold; hand it over in local memory");
+  if (cell && g[node].shape != 0) return handed_tile(node);
   llvm::IRBuilder<>::InsertPointGuard guard(b);
   b.SetInsertPoint(entry_end);
   // It stands at the top and serves the whole task.
@@ -287,10 +370,7 @@ registers lowerer::outer_tile(int node) {
   switch (op const o = g[node].code) {
   case op::constant: case op::iota: case op::broadcast: case op::reshape: case op::trans: r = compute(node, plan.of(node)); break;
   default:
-    if (!has(o, trait::elementwise))
-      fail(current, "kiln[R-TG01] this task uses the tile that " + std::string(name_of(o)) + " makes on line " + std::to_string(g[node].line) +
-                        ", which other warps hold; make it inside the task, or hand it over in local memory");
-    r = element_wise(node, plan.of(node));
+    r = has(o, trait::elementwise) ? element_wise(node, plan.of(node)) : handed_tile(node);
   }
   define(node, r);
   return r;

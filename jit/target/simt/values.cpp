@@ -456,6 +456,8 @@ void lowerer::place_buffers() {
         for (int o : g.operands(i))
           if (o >= 0) seen[static_cast<std::size_t>(o)] = true;
     data_bytes += 8 * std::count(seen.begin(), seen.end(), true);
+    command_at = data_bytes;
+    if (nested_regions) data_bytes += 8;
   }
   data_bytes = (data_bytes + 127) / 128 * 128; // scratch memory behind the buffers starts aligned for any access
   if (data_bytes + fixed > static_cast<std::int64_t>(target.shared_bytes))
