@@ -9,8 +9,8 @@ using namespace kiln;
 //
 // The wait is the heart of it. Before round i there have been i + S - 1 commits; with at most S - 2 pending, those of round i
 // are complete. With S - 1 they need not be. Then kiln, which simulates the accesses while the compiler runs, refuses the file:
-//   kiln[R-HZ01] as[i0 % 3] is read (04_gemm_ring.cpp:32) before the async_load of line 24 is known complete; wait for at
-//   most 1 pending groups
+//   kiln[R-HZ01] as[i0 % 3] (4096 B) is read (04_gemm_ring.cpp:32) before the async_load of line 24 is known complete; wait
+//   for at most 1 pending groups
 // Try it: change the 2 in the wait below to a 1.
 template <int BM, int BN, int BK, int S>
 inline constexpr auto gemm_ring = kernel<"gemm_ring", attributes{.num_warps = 8}, BM, BN, BK, S>([](context& k, array<const f16, 2> a, array<const f16, 2> b, array<f16, 2> c) {

@@ -300,3 +300,48 @@ inline constexpr auto pipeline_without_barriers = kernel<"pipeline_without_barri
 });
 void use_pipeline_without_barriers() { pipeline_without_barriers.check(); }
 #endif
+
+// case: unregistered_group
+// expect-error: kiln[R-PA09] a resource belongs to pipeline group ab, which is not registered; its barriers have no storage; add_pipeline_group(ab)
+#if defined(TWIN) || defined(CASE_unregistered_group)
+struct staged {
+  smem_allocation<f16, 64> data{.name = "data"};
+  pipeline_config p{.num_stages = 2};
+  pipeline_group* g = nullptr;
+  constexpr std::array<allocation_ref, 1> smem_requirements() { return {{&data}}; }
+  constexpr pipeline_config& pipeline() { return p; }
+  constexpr pipeline_group* group() { return g; }
+};
+inline constexpr auto unregistered_group = kernel<"unregistered_group">([](context& k) {
+  pipeline_group both{.name = "ab"};
+  staged a{.g = &both};
+  smem_allocator al(k);
+  both.add(a.p, "a");
+  al.add_resource(a);
+#ifdef TWIN
+  al.add_pipeline_group(both);
+#endif
+  al.compute_layout(); // expect-line
+  al.allocate(k);
+});
+void use_unregistered_group() { unregistered_group.check(); }
+#endif
+
+// case: barriers_too_early
+// expect-error: kiln[R-PA10] assign_barrier_ptrs before allocate
+#if defined(TWIN) || defined(CASE_barriers_too_early)
+inline constexpr auto barriers_too_early = kernel<"barriers_too_early">([](context& k) {
+  smem_allocation<f32, 16> c{.name = "c"};
+  smem_allocator al(k);
+  al.add(c);
+  al.compute_layout();
+#ifdef TWIN
+  al.allocate(k);
+  al.assign_barrier_ptrs();
+#else
+  al.assign_barrier_ptrs(); // expect-line
+  al.allocate(k);
+#endif
+});
+void use_barriers_too_early() { barriers_too_early.check(); }
+#endif

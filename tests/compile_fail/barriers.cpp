@@ -3,7 +3,7 @@
 using namespace kiln;
 
 // case: no_wait_for_the_copy
-// expect-error: kiln[R-HZ01] a[i0 % 4] is read (barriers.cpp:{line}) in task use before the async_load_bulk of line {line-9} in task load is known complete; wait for full[0] phase 0 first
+// expect-error: kiln[R-HZ01] a[i0 % 4] (256 B) is read (barriers.cpp:{line}) in task use before the async_load_bulk of line {line-9} in task load is known complete; wait for full[0] phase 0 first
 #if defined(TWIN) || defined(CASE_no_wait_for_the_copy)
 inline constexpr auto no_wait_for_the_copy = kernel<"no_wait_for_the_copy">([](context& k, ptr<const f32> p, ptr<f32> q, val<i32> n) {
   auto a = k.local_alloc<f32, 64>(4, {.name = "a"});
@@ -32,7 +32,7 @@ void use_no_wait_for_the_copy() { no_wait_for_the_copy.check(); }
 #endif
 
 // case: released_too_early
-// expect-error: kiln[R-HZ03] a[i0 % 4]: the async_load_bulk (barriers.cpp:{line}) in task load may overwrite data that is still read on line {line+11} in task use; wait for a barrier that it signals after that read
+// expect-error: kiln[R-HZ03] a[i0 % 4] (256 B): the async_load_bulk (barriers.cpp:{line}) in task load may overwrite data that is still read on line {line+11} in task use; wait for a barrier that it signals after that read
 #if defined(TWIN) || defined(CASE_released_too_early)
 inline constexpr auto released_too_early = kernel<"released_too_early">([](context& k, ptr<const f32> p, ptr<f32> q, val<i32> n) {
   auto a = k.local_alloc<f32, 64>(4, {.name = "a"});
@@ -62,7 +62,7 @@ void use_released_too_early() { released_too_early.check(); }
 #endif
 
 // case: tasks_race
-// expect-error: kiln[R-HZ13] a[0]: the read (barriers.cpp:{line}) in task use is not ordered after the write of line {line-7} in task make; arrive at a barrier after the write and wait for it here
+// expect-error: kiln[R-HZ13] a[0] (256 B): the read (barriers.cpp:{line}) in task use is not ordered after the write of line {line-7} in task make; arrive at a barrier after the write and wait for it here
 #if defined(TWIN) || defined(CASE_tasks_race)
 inline constexpr auto tasks_race = kernel<"tasks_race">([](context& k, ptr<const f32> p, ptr<f32> q, val<i32> n) {
   auto a = k.local_alloc<f32, 64>(1, {.name = "a"});
@@ -83,7 +83,7 @@ void use_tasks_race() { tasks_race.check(); }
 #endif
 
 // case: source_reused
-// expect-error: kiln[R-HZ04] a[0]: the local_store (barriers.cpp:{line}) overwrites the source of the async_store_bulk of line {line-5}, which may still read it; async_store_wait(0) before it
+// expect-error: kiln[R-HZ04] a[0] (256 B): the local_store (barriers.cpp:{line}) overwrites the source of the async_store_bulk of line {line-5}, which may still read it; async_store_wait(0) before it
 #if defined(TWIN) || defined(CASE_source_reused)
 inline constexpr auto source_reused = kernel<"source_reused">([](context& k, ptr<const f32> p, ptr<f32> q, val<i32> n) {
   auto a = k.local_alloc<f32, 64>(1, {.name = "a"});
@@ -102,7 +102,7 @@ void use_source_reused() { source_reused.check(); }
 #endif
 
 // case: no_fence
-// expect-error: kiln[R-HZ05] a[0]: the ordinary write of line {line-4} reaches the async_store_bulk (barriers.cpp:{line}) without a fence; k.fence(fence::async_shared) after the write
+// expect-error: kiln[R-HZ05] a[0] (256 B): the ordinary write of line {line-4} reaches the async_store_bulk (barriers.cpp:{line}) without a fence; k.fence(fence::async_shared) after the write
 #if defined(TWIN) || defined(CASE_no_fence)
 inline constexpr auto no_fence = kernel<"no_fence">([](context& k, ptr<const f32> p, ptr<f32> q, val<i32> n) {
   auto a = k.local_alloc<f32, 64>(1, {.name = "a"});
@@ -117,7 +117,7 @@ void use_no_fence() { no_fence.check(); }
 #endif
 
 // case: store_never_waited
-// expect-error: kiln[R-HZ06] the async_store_bulk from a[0] (barriers.cpp:{line}) is never waited for before the kernel ends; add async_store_wait(0)
+// expect-error: kiln[R-HZ06] the async_store_bulk (barriers.cpp:{line}) from a[0] (256 B) is never waited for before the kernel ends; add async_store_wait(0)
 #if defined(TWIN) || defined(CASE_store_never_waited)
 inline constexpr auto store_never_waited = kernel<"store_never_waited">([](context& k, ptr<const f32> p, ptr<f32> q, val<i32> n) {
   auto a = k.local_alloc<f32, 64>(1, {.name = "a"});
@@ -524,4 +524,60 @@ inline constexpr auto odd_bytes = kernel<"odd_bytes">([](context& k, ptr<const f
   store(q + n, reduce<sum>(k.local_load(a[0])));
 });
 void use_odd_bytes() { odd_bytes.check(); }
+#endif
+
+// case: bytes_of_barriers
+// expect-error: kiln[R-BR12] memory barriers are opaque: their bytes are no buffer's, to be shared, viewed or copied; make a buffer of its own
+#if defined(TWIN) || defined(CASE_bytes_of_barriers)
+inline constexpr auto bytes_of_barriers = kernel<"bytes_of_barriers">([](context& k, ptr<u8> q) {
+  auto a = k.local_alloc<f32, 64>(1, {.name = "a"});
+  auto b = k.alloc_barriers(2, {.name = "b"});
+  k.local_store(a[0], k.zeros<f32, 64>());
+  k.barrier_arrive(b[0]);
+#ifdef TWIN
+  store(q + k.arange<256>(), k.local_load(k.local_reinterpret<u8, 256>(a[0])));
+#else
+  k.local_reinterpret<u8, 8>(b[0]); // expect-line
+#endif
+});
+void use_bytes_of_barriers() { bytes_of_barriers.check(); }
+#endif
+
+// case: buffer_over_barriers
+// expect-error: kiln[R-BR12] memory barriers are opaque: their bytes are no buffer's, to be shared, viewed or copied; make a buffer of its own
+#if defined(TWIN) || defined(CASE_buffer_over_barriers)
+inline constexpr auto buffer_over_barriers = kernel<"buffer_over_barriers">([](context& k, ptr<u64> q) {
+  auto old = k.local_alloc<u64, 2>(1, {.name = "old"});
+  auto b = k.alloc_barriers(2, {.name = "b"});
+  k.barrier_arrive(b[0]);
+#ifdef TWIN
+  auto a = k.local_alloc<u64, 2>(1, {.reuse = &old});
+#else
+  auto a = k.local_alloc<u64, 2>(1, {.reuse = &b}); // expect-line
+#endif
+  k.local_store(old[0], k.zeros<u64, 2>());
+  k.local_store(a[0], k.zeros<u64, 2>());
+  store(q + k.arange<2>(), k.local_load(a[0]));
+});
+void use_buffer_over_barriers() { buffer_over_barriers.check(); }
+#endif
+
+// case: group_of_barriers
+// expect-error: kiln[R-BR12] memory barriers are opaque: their bytes are no buffer's, to be shared, viewed or copied; make a buffer of its own
+#if defined(TWIN) || defined(CASE_group_of_barriers)
+inline constexpr auto group_of_barriers = kernel<"group_of_barriers">([](context& k, ptr<f32> q) {
+  auto sp = k.storage_alias_spec({.name = "sp"});
+  auto a = k.local_alloc<f32, 64>(2, {.reuse = &sp, .name = "a"});
+  auto c = k.local_alloc<f32, 32>(2, {.reuse = &sp, .name = "c"});
+  auto b = k.alloc_barriers(2, {.name = "b"});
+  k.barrier_arrive(b[0]);
+#ifdef TWIN
+  sp.set_buffer_overlap(shared_group(a, c));
+#else
+  sp.set_buffer_overlap(shared_group(a, b)); // expect-line
+#endif
+  k.local_store(c[0], k.zeros<f32, 32>());
+  store(q + k.arange<32>(), k.local_load(c[0]));
+});
+void use_group_of_barriers() { group_of_barriers.check(); }
 #endif

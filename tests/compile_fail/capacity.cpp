@@ -61,3 +61,18 @@ void use_cluster() { cluster.check_for<targets::sm_90a>(); }
 void use_cluster() { cluster.check_for<targets::sm_80>(); } // expect-line
 #endif
 #endif
+
+// case: tensor_memory
+// expect-error: kiln[R-CP05] acc: gfx942 has no tensor memory; use storage::smem
+#if defined(TWIN) || defined(CASE_tensor_memory)
+inline constexpr auto tensor_memory = kernel<"tensor_memory">([](context& k, ptr<f32> p) {
+#ifdef TWIN
+  auto acc = k.local_alloc<f32, 128, 32>(1, {.name = "acc"});
+#else
+  auto acc = k.local_alloc<f32, 128, 32>(1, {.storage = storage::tmem, .name = "acc"}); // expect-line
+#endif
+  k.local_store(acc[0], k.zeros<f32, 128, 32>());
+  store(p + k.iota<0, 128, 32>() * 32 + k.iota<1, 128, 32>(), k.local_load(acc[0]));
+});
+void use_tensor_memory() { tensor_memory.check_for<targets::gfx942>(); }
+#endif

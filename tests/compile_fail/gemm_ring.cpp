@@ -1,4 +1,4 @@
-// expect-error: kiln[R-HZ01] as[i0 % 4] is read (gemm_ring.cpp:{line}) before the async_load of line {line-12} is known complete; wait for at most 2 pending groups
+// expect-error: kiln[R-HZ01] as[i0 % 4] (4096 B) is read (gemm_ring.cpp:{line}) before the async_load of line {line-12} is known complete; wait for at most 2 pending groups
 #include <kiln/kernel.hpp>
 using namespace kiln;
 

@@ -3,7 +3,7 @@
 using namespace kiln;
 
 // case: read_too_early
-// expect-error: kiln[R-HZ01] a[0] is read (hazards.cpp:{line}) before the async_load of line {line-6} is known complete; add async_load_wait_group(0) before it
+// expect-error: kiln[R-HZ01] a[0] (256 B) is read (hazards.cpp:{line}) before the async_load of line {line-6} is known complete; add async_load_wait_group(0) before it
 #if defined(TWIN) || defined(CASE_read_too_early)
 inline constexpr auto read_too_early = kernel<"read_too_early">([](context& k, ptr<const f32> p, ptr<f32> q) {
   auto i = k.arange<64>();
@@ -21,7 +21,7 @@ void use_read_too_early() { read_too_early.check(); }
 #endif
 
 // case: written_too_early
-// expect-error: kiln[R-HZ02] a[0]: the local_store (hazards.cpp:{line}) overlaps the async_load of line {line-6}, which may be in flight; add async_load_wait_group(0) before it
+// expect-error: kiln[R-HZ02] a[0] (256 B): the local_store (hazards.cpp:{line}) overlaps the async_load of line {line-6}, which may be in flight; add async_load_wait_group(0) before it
 #if defined(TWIN) || defined(CASE_written_too_early)
 inline constexpr auto written_too_early = kernel<"written_too_early">([](context& k, ptr<const f32> p, ptr<f32> q) {
   auto i = k.arange<64>();
@@ -42,7 +42,7 @@ void use_written_too_early() { written_too_early.check(); }
 #endif
 
 // case: not_committed
-// expect-error: kiln[R-HZ06] the async_load into a[0] (hazards.cpp:{line}) is not committed when line {line+3} reads it; call async_load_commit_group() after it, then wait
+// expect-error: kiln[R-HZ06] the async_load (hazards.cpp:{line}) into a[0] (256 B) is not committed when line {line+3} reads it; call async_load_commit_group() after it, then wait
 #if defined(TWIN) || defined(CASE_not_committed)
 inline constexpr auto not_committed = kernel<"not_committed">([](context& k, ptr<const f32> p, ptr<f32> q) {
   auto i = k.arange<64>();
@@ -60,7 +60,7 @@ void use_not_committed() { not_committed.check(); }
 #endif
 
 // case: never_waited
-// expect-error: kiln[R-HZ06] the async_load into a[1] (hazards.cpp:{line}) is never waited for before the kernel ends; add async_load_wait_group(0)
+// expect-error: kiln[R-HZ06] the async_load (hazards.cpp:{line}) into a[1] (256 B) is never waited for before the kernel ends; add async_load_wait_group(0)
 #if defined(TWIN) || defined(CASE_never_waited)
 inline constexpr auto never_waited = kernel<"never_waited">([](context& k, ptr<const f32> p, ptr<f32> q) {
   auto i = k.arange<64>();
@@ -98,7 +98,7 @@ void use_token_misuse() { token_misuse.check(); }
 #endif
 
 // case: never_written
-// expect-error: kiln[R-HZ15] a[1] is read (hazards.cpp:{line}) before anything is written to it
+// expect-error: kiln[R-HZ15] a[1] (256 B) is read (hazards.cpp:{line}) before anything is written to it
 #if defined(TWIN) || defined(CASE_never_written)
 inline constexpr auto never_written = kernel<"never_written">([](context& k, ptr<f32> q) {
   auto i = k.arange<64>();
@@ -133,7 +133,7 @@ void use_slot_out_of_range() { slot_out_of_range.check(); }
 #endif
 
 // case: known_mask
-// expect-error: kiln[R-HZ12] a[0] is read
+// expect-error: kiln[R-HZ12] a[0] (256 B) is read
 #if defined(TWIN) || defined(CASE_known_mask)
 inline constexpr auto known_mask = kernel<"known_mask">([](context& k, ptr<const f32> p, ptr<f32> q) {
   auto i = k.arange<64>();

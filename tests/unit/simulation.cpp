@@ -112,7 +112,7 @@ static_assert(gemm_ring<4, 0>.ok && gemm_ring<4, 1>.ok);
 static_assert(!gemm_ring<2, 1>.ok && !gemm_ring<3, 2>.ok && !gemm_ring<4, 3>.ok && !gemm_ring<7, 6>.ok);
 
 TEST(simulation, the_message_names_buffer_lines_and_cure) {
-  std::string expected = "kiln[R-HZ01] as[i0 % 4] is read (simulation.cpp:" + std::to_string(wait_line) + ") before the async_load of line " +
+  std::string expected = "kiln[R-HZ01] as[i0 % 4] (4096 B) is read (simulation.cpp:" + std::to_string(wait_line) + ") before the async_load of line " +
                          std::to_string(load_line) + " is known complete; wait for at most 2 pending groups";
   EXPECT_EQ(std::string(gemm_ring<4, 3>.message()), expected);
 }
@@ -127,7 +127,7 @@ TEST(simulation, a_read_before_any_wait) {
   k.async_load_commit_group();
   store(p + k.arange<64>(), k.local_load(a[1]));
   simulation s = checked(t);
-  EXPECT_TRUE(mentions(message(s), ("kiln[R-HZ01] local_alloc@" + std::to_string(line) + "[1] is read").c_str())) << message(s);
+  EXPECT_TRUE(mentions(message(s), ("kiln[R-HZ01] local_alloc@" + std::to_string(line) + "[1] (256 B) is read").c_str())) << message(s);
   EXPECT_TRUE(mentions(message(s), "add async_load_wait_group(0) before it")) << message(s);
 }
 
@@ -141,7 +141,7 @@ TEST(simulation, a_store_over_a_pending_load) {
   k.local_store(a[0], k.zeros<f32, 64>());
   k.async_load_wait_group(0);
   simulation s = checked(t);
-  EXPECT_TRUE(mentions(message(s), "kiln[R-HZ02] a[0]: the local_store (simulation.cpp:")) << message(s);
+  EXPECT_TRUE(mentions(message(s), "kiln[R-HZ02] a[0] (256 B): the local_store (simulation.cpp:")) << message(s);
 }
 
 TEST(simulation, two_loads_into_one_slot) {
@@ -154,7 +154,7 @@ TEST(simulation, two_loads_into_one_slot) {
     k.async_load_commit_group();
   }
   k.async_load_wait_group(0);
-  EXPECT_TRUE(mentions(message(checked(t)), "kiln[R-HZ02] a[0]: the async_load"));
+  EXPECT_TRUE(mentions(message(checked(t)), "kiln[R-HZ02] a[0] (256 B): the async_load"));
 }
 
 TEST(simulation, a_group_that_is_never_waited_for) {
@@ -176,7 +176,7 @@ TEST(simulation, a_load_that_is_never_committed) {
     k.async_load(p + k.arange<64>(), a[0]);
     k.async_load_wait_group(0);
     if (reads) store(p + k.arange<64>(), k.local_load(a[0]));
-    EXPECT_TRUE(mentions(message(checked(t)), reads ? "kiln[R-HZ06] the async_load into a[0] (simulation.cpp:" : "is never committed before the kernel ends"));
+    EXPECT_TRUE(mentions(message(checked(t)), reads ? "kiln[R-HZ06] the async_load (simulation.cpp:" : "is never committed before the kernel ends"));
     EXPECT_TRUE(!reads || mentions(message(checked(t)), "is not committed when line"));
   }
 }
@@ -229,7 +229,7 @@ TEST(simulation, memory_that_nobody_wrote) {
   auto a = k.local_alloc<f32, 64>(2, {.name = "a"});
   k.local_store(a[0], k.zeros<f32, 64>());
   store(p + k.arange<64>(), k.local_load(a[1]));
-  EXPECT_TRUE(mentions(message(checked(t)), "kiln[R-HZ15] a[1] is read (simulation.cpp:")) << message(checked(t));
+  EXPECT_TRUE(mentions(message(checked(t)), "kiln[R-HZ15] a[1] (256 B) is read (simulation.cpp:")) << message(checked(t));
 }
 
 TEST(simulation, memory_written_on_one_branch_only_is_a_warning) {
@@ -476,7 +476,7 @@ TEST(simulation, elements_that_a_known_mask_leaves_out_are_an_error) {
     simulation s = checked(t);
     EXPECT_EQ(s.error.ok(), most == 64);
     if (most == 48) {
-      EXPECT_TRUE(mentions(message(s), "kiln[R-HZ12] a[0] is read")) << message(s);
+      EXPECT_TRUE(mentions(message(s), "kiln[R-HZ12] a[0] (2048 B) is read")) << message(s);
     }
   }
   // Read in parts, or gathered, the unspecified ones may be left alone.

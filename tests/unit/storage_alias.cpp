@@ -51,6 +51,14 @@ static_assert(sizes_are(e1, 16384, 2, 32768) && lies_at(e1, 0, {0, 16384}) && li
 
 constexpr alias_leaf l2[] = {bytes(16384, 2), bytes(16384, 2)};
 constexpr alias_plan e2 = plan_aliases(distinct(leaf(0), leaf(1)), l2);
+// What R-AL18 asks of every plan holds, and is noticed where it does not.
+static_assert([] {
+  alias_plan p = e2;
+  int a = -1, b = -1;
+  bool const right = keeps_apart(distinct(leaf(0), leaf(1)), p, l2, a, b);
+  p.place[1].offset -= 1;
+  return right && !keeps_apart(distinct(leaf(0), leaf(1)), p, l2, a, b) && a == 0 && b == 1 && keeps_apart(shared(leaf(0), leaf(1)), p, l2, a, b);
+}());
 static_assert(sizes_are(e2, 32768, 2, 65536) && lies_at(e2, 0, {0, 32768}) && lies_at(e2, 1, {16384, 49152}));
 
 constexpr alias_leaf l3[] = {bytes(16384, 2), bytes(8192, 2), bytes(256, 2)};

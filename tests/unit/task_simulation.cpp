@@ -42,7 +42,7 @@ void mutants(F record, std::initializer_list<char const*> rules, int most_events
 TEST(task_simulation, matrix_product) {
   mutants(kiln_test::matrix_product,
           {"R-BR03", "R-BR02", "R-BR02", "R-BR03", "R-BR02", "R-BR03", "R-BR01", "R-BR01", "R-BR01", "R-HZ01", "R-BR02", "R-HZ01",
-           "R-HZ01", "R-BR03", "R-BR03", "R-HZ04", "R-BR02", "R-BR04", "R-HZ03", "R-HZ05", "R-HZ13", "R-HZ06", "R-HZ04"},
+           "R-HZ01", "R-BR04", "R-BR03", "R-HZ04", "R-BR02", "R-BR04", "R-HZ03", "R-HZ05", "R-HZ13", "R-HZ06", "R-HZ04"},
           600);
 }
 TEST(task_simulation, ping_pong) {
@@ -53,7 +53,7 @@ TEST(task_simulation, attention) {
   mutants(kiln_test::attention, {"R-BR03", "R-BR01", "R-BR03", "R-BR02", "R-BR01", "R-HZ01", "R-HZ01", "R-BR02", "R-BR03", "R-HZ13", "R-HZ1", "R-BR02"}, 600);
 }
 
-// Twenty correct kernels that look wrong pass while the compiler runs, without a note.
+// Twenty-five correct kernels that look wrong pass while the compiler runs, without a note.
 #define KILN_EXPECT_GOOD(name)                                                                                         \
   inline constexpr auto name##_kernel = kernel<#name>([](context& k, ptr<const f32> x, ptr<f32> y, val<i32> n) { kiln_test::suspicious::name(k, x, y, n); }); \
   static_assert(name##_kernel.ok && name##_kernel.verified && name##_kernel.notes().empty());

@@ -10,6 +10,8 @@
 
 namespace kiln {
 
+#define KILN_OPAQUE_BARRIERS "kiln[R-BR12] memory barriers are opaque: their bytes are no buffer's, to be shared, viewed or copied; make a buffer of its own"
+
 struct storage_alias_options {
   kiln::storage storage = kiln::storage::smem;
   std::int64_t buffer_size_bytes = 0; ///< 0: what the buffers need. More leaves slack at the end and moves nothing
@@ -25,6 +27,8 @@ struct alias_group {
   recorder* recorder_;
   alias_tree tree_;
 };
+
+class mbars; // dsl/tasks.hpp
 
 namespace detail {
 
@@ -88,6 +92,16 @@ constexpr auto distinct_group(E const&... elements) {
   static_assert(sizeof...(E) >= 1, "kiln[R-AL09] distinct_group needs at least one element");
   if constexpr (sizeof...(E) >= 1) return detail::make_group(reuse::distinct, 1, elements...);
 }
+template <class... E>
+  requires(std::same_as<E, mbars> || ...)
+constexpr auto shared_group(E const&...) {
+  static_assert(!sizeof...(E), KILN_OPAQUE_BARRIERS);
+}
+template <class... E>
+  requires(std::same_as<E, mbars> || ...)
+constexpr auto distinct_group(E const&...) {
+  static_assert(!sizeof...(E), KILN_OPAQUE_BARRIERS);
+}
 /// `n` neighbouring slots of one element count as one.
 template <alias_element E>
 constexpr auto subtile(E const& element, int n, site at = {}) {
@@ -119,6 +133,10 @@ struct reuse_target {
   constexpr reuse_target(alias_spec const* s) : node(s->node_), state(s->state_) {}
   template <class T, int... D>
   constexpr reuse_target(bufs<T, D...> const* b) : node(b->node_) {}
+  template <std::same_as<mbars> B>
+  constexpr reuse_target(B const*) {
+    static_assert(!sizeof(B*), KILN_OPAQUE_BARRIERS);
+  }
 };
 
 /// Gives the storage of a spec its size, in bytes or columns.
@@ -294,6 +312,15 @@ constexpr void set_overlap(recorder& r, alias_state& s, alias_tree const& tree, 
       name(m, owner);
       m << ": an overlap tree has at most " << alias_tree::room << " elements and groups, each group at least one";
     }
+    return;
+  }
+  if (int x = 0, y = 0; !keeps_apart(tree, p, leaves, x, y)) {
+    message m = r.fail(at);
+    m << "kiln[R-AL18] internal: distinct leaves ";
+    name(m, x);
+    m << " and ";
+    name(m, y);
+    m << " overlap; please report";
     return;
   }
   for (int b = 0; b < buffers; ++b) {

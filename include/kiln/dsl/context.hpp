@@ -334,6 +334,11 @@ public:
   /// constant place. Errors: R-BD08 another number of bytes.
   template <element U, int... E, class T, int... D>
   constexpr auto local_reinterpret(view<T, D...> const& v, site at = {});
+  template <element, int..., class B>
+    requires(std::same_as<B, mbars> || std::same_as<B, mbar>)
+  constexpr auto local_reinterpret(B const&) {
+    static_assert(!sizeof(B), KILN_OPAQUE_BARRIERS);
+  }
   /// Tensor memory from a cursor of columns: `tp.alloc<f32, 128, 64>()`, `tp.commit()` before the first use and `tp.dealloc()` after the
   /// last. `pool` gives the 4 bytes that hold its address. Simulated on the host; targets without tensor memory refuse it.
   /// Errors: R-CP04, R-PA16, R-PA17. (dsl/tensor_pool.hpp)

@@ -18,6 +18,11 @@ struct view_ref {
   constexpr view_ref(view<T, D...> const& v) : node(v.node_) {}
   template <class T>
   constexpr view_ref(local_pointer<T> const& p) : node(p.node_) {}
+  template <class B>
+    requires(std::same_as<B, mbars> || std::same_as<B, mbar>)
+  constexpr view_ref(B const&) {
+    static_assert(!sizeof(B), KILN_OPAQUE_BARRIERS);
+  }
 };
 } // namespace detail
 

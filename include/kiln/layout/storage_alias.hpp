@@ -234,4 +234,22 @@ constexpr alias_plan plan_aliases(alias_tree const& tree, alias_leaf const* leav
   return p;
 }
 
+/// Whether a plan keeps what it guarantees of distinct leaves: that no byte belongs to two. If not, `a` and `b` are their numbers.
+constexpr bool keeps_apart(alias_tree const& tree, alias_plan const& p, alias_leaf const* leaves, int& a, int& b) {
+  for (int i = 0; i < tree.count; ++i)
+    for (int j = i + 1; j < tree.count && tree.items[i].leaf >= 0; ++j) {
+      if (tree.items[j].leaf < 0) continue;
+      int common = i;
+      while (common + tree.items[common].span <= j) --common; // the innermost group with both
+      if (tree.items[common].kind != reuse::distinct) continue;
+      a = tree.items[i].leaf;
+      b = tree.items[j].leaf;
+      slot_map const &x = p.of(a), &y = p.of(b);
+      for (int s = 0; s < leaves[a].slots; ++s)
+        for (int t = 0; t < leaves[b].slots; ++t)
+          if (x.at(s) < y.at(t) + leaves[b].size && y.at(t) < x.at(s) + leaves[a].size) return false;
+    }
+  return true;
+}
+
 } // namespace kiln

@@ -25,6 +25,7 @@ protected:
     int stores = 0;      ///< bulk stores, issued
     int waited_at = -1;  ///< groups committed when the last wait was executed
     int generation = -1; ///< of the named barrier that it waits at
+    int again = -1, again_at = 0; ///< the last wait, where it saw a phase that this agent had waited for before; and its barrier
     int loads_lane = -1, stores_lane = -1, fence_lane = -1;
     bool open = false;   ///< a load since the last commit
     bool running = false, forked = false;
@@ -186,6 +187,20 @@ protected:
   constexpr bool member(instruction const& x, int k) {
     barrier const& b = barriers_[k];
     if (clocks::get(clock_, barrier_lane(k)) >= b.phase) return true;
+    if (me_->again >= 0) { // it came here too early
+      instruction const& wait = p_.code[me_->again];
+      message m = broken(wait.node);
+      m << "kiln[R-BR04] wait on ";
+      barrier_name(m, me_->again_at);
+      m << " (";
+      place(m, wait.node);
+      m << ")";
+      in_task(m, who_);
+      m << ": parity " << static_cast<int>(registers_[wait.b] & 1) << " sees phase " << barriers_[me_->again_at].phase - 1 << " once more, and the " << name_of(g_[x.node].code) << " of line "
+        << g_[x.node].line << " comes a round too early; flip the parity each round";
+      circumstances();
+      return false;
+    }
     message m = broken(x.node);
     if (x.code == sim_op::bulk_load && b.by == who_ && b.last >= 0 && p_.code[b.last].code == sim_op::bulk_load) {
       // It was this agent's own copy that completed the phase: too few bytes were expected for all of them.
@@ -349,6 +364,9 @@ protected:
         m << ": nothing orders it after phase " << b.phase - 2 << " is complete; flip the parity each round";
         return circumstances(), step::stop;
       }
+      bool const before = clocks::get(clock_, barrier_lane(k)) >= b.phase && clocks::get(waited_ + k * words_, who_) > 0;
+      me_->again = before ? me_->pc : -1;
+      me_->again_at = k;
       clocks::join(clock_, completed_ + k * words_, words_);
     }
     clocks::set(waited_ + k * words_, who_, clocks::get(clock_, who_));

@@ -270,13 +270,18 @@ protected:
   constexpr void buffer(message& m, int b) const {
     put_buffer_name(m, g_, b);
   }
-  constexpr void access_name(message& m, box const& b) const {
+  constexpr void bare_name(message& m, box const& b) const {
     if (!b.whole) m << "a part of ";
     buffer(m, b.buffer);
     if (!g_.buffer(b.buffer).has_slots) return;
     m << "[";
     expression(m, b.index, 0);
     m << "]";
+  }
+  /// "a[i0 % 4] (8192 B)".
+  constexpr void access_name(message& m, box const& b) const {
+    bare_name(m, b);
+    m << " (" << kiln::bytes_of(g_[b.node].type, g_.shape_of(b.node).elements()) << " B)";
   }
   /// A slot index as the user might write it: loop variables are i0, i1 by depth.
   constexpr void expression(message& m, int i, int precedence) const {

@@ -26,10 +26,6 @@ protected:
     }
     t << (tensor ? "columns " : "bytes ") << lo << ".." << hi - 1;
   }
-  constexpr void sized_name(message& t, box const& b) const {
-    access_name(t, b);
-    t << " (" << slot_bytes(g_, g_.buffer(b.buffer)) * (g_.buffer(b.buffer).where == storage::tmem ? tensor_lanes : 1) << " B)";
-  }
 
   atom_peers peers_;
 };

@@ -416,7 +416,7 @@ private:
     box const &b = p_.boxes[x.a], &o = p_.boxes[p_.code[by].a];
     message t = broken(x.node);
     t << "kiln[" << rule_of_sharing(b.buffer, true) << "] ";
-    sized_name(t, b);
+    access_name(t, b);
     t << ": the " << verb(x) << " (";
     place(t, x.node);
     t << ")";
@@ -424,7 +424,7 @@ private:
     t << " touches ";
     common_bytes(t, k, j);
     t << " of ";
-    sized_name(t, o);
+    access_name(t, o);
     t << (flying ? ", where the " : ", which line ");
     if (flying) t << name_of(g_[p_.code[by].node].code) << " of line ";
     t << g_[p_.code[by].node].line;
@@ -440,15 +440,15 @@ private:
       if (atoms_[peers_.atoms[i]].by == m.lost) j = peers_.atoms[i]; // written then, and not since
     message t = broken(x.node);
     t << "kiln[" << rule_of_sharing(b.buffer, false) << "] ";
-    sized_name(t, b);
+    access_name(t, b);
     t << " is read (";
     place(t, x.node);
     t << "), but ";
     if (j >= 0) common_bytes(t, k, j);
     t << " were last written through ";
-    sized_name(t, o);
+    access_name(t, o);
     t << " on line " << g_[p_.code[m.lost].node].line << "; write ";
-    access_name(t, b);
+    bare_name(t, b);
     t << " first" << (g_.buffer(b.buffer).role == buffer_role::peer ? ", or declare the pun with .allow_pun" : "");
     return circumstances(), step::stop;
   }
@@ -481,12 +481,12 @@ private:
     }
     if (reads && never_committed(m)) {
       message t = broken(p_.code[m.by].node);
-      t << "kiln[R-HZ06] the async_load into ";
-      access_name(t, p_.boxes[p_.code[m.by].a]);
-      t << " (";
+      t << "kiln[R-HZ06] the async_load (";
       place(t, p_.code[m.by].node);
       t << ")";
       in_task(t, m.agent);
+      t << " into ";
+      access_name(t, p_.boxes[p_.code[m.by].a]);
       t << " is not committed when line " << g_[x.node].line << " reads it; call async_load_commit_group() after it, then wait";
       return circumstances(), step::stop;
     }
@@ -614,14 +614,14 @@ private:
   constexpr void left_pending(instruction const& x, char const* cure) {
     bool const certain = all_true();
     message t = certain ? broken(x.node) : remark(x.node);
-    t << "kiln[R-HZ06] " << (certain ? "" : "warning: ") << "the " << name_of(g_[x.node].code) << (x.code == sim_op::bulk_store ? " from " : " into ");
-    access_name(t, p_.boxes[x.a]);
-    t << " (";
+    t << "kiln[R-HZ06] " << (certain ? "" : "warning: ") << "the " << name_of(g_[x.node].code) << " (";
     place(t, x.node);
+    t << (x.code == sim_op::bulk_store ? ") from " : ") into ");
+    access_name(t, p_.boxes[x.a]);
     if (!cure)
-      t << ") is never committed before the kernel ends; call async_load_commit_group(), then wait";
+      t << " is never committed before the kernel ends; call async_load_commit_group(), then wait";
     else
-      t << ") is never waited for before the kernel ends; " << cure;
+      t << " is never waited for before the kernel ends; " << cure;
   }
   constexpr void unused_waits() {
     for (int i = 0; i < p_.code.size(); ++i)
