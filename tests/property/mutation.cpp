@@ -193,6 +193,9 @@ public:
     std::printf("%d kernels, %d seeds: %d generated, %d rejected at compile time (%d of them by the checker, too), %d by the checker, %d proven equal, %zu survive (%.1f %%)\n", kernels_, seeds_,
                 total_.generated, total_.compile_time, total_.both, total_.checker, total_.equal, total_.survivors.size(),
                 100.0 * static_cast<double>(total_.survivors.size()) / total_.generated);
+    int const rejected = total_.compile_time + total_.checker;
+    std::printf("score: %d of %d rejected (%.1f %%), %d of the %d that are not proven equal (%.1f %%)\n", rejected, total_.generated, 100.0 * rejected / total_.generated,
+                rejected, total_.generated - total_.equal, 100.0 * rejected / (total_.generated - total_.equal));
     for (auto const& [rule, n] : total_.rules) std::printf("  %-8s %4d\n", rule.c_str(), n);
     for (std::string const& s : total_.survivors) std::printf("  survivor: %s\n", s.c_str());
     EXPECT_GE(kernels_, 15);

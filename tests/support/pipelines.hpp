@@ -1,21 +1,19 @@
-// Pipelined kernels of several tasks, recorded at run time: correct for mutant 0, and wrong in one point for each other number.
-// The kernels of the design's race study, and idioms that look wrong but are not.
+// Pipelined kernels of several tasks, recorded by the C++ compiler or at run time: correct for mutant 0, and wrong in one point for
+// each other number. The kernels of the design's race study.
 #pragma once
 #include "run_time_recording.hpp"
 
+#include <utility>
+
 namespace kiln_test {
 
-using kiln::attributes;
+namespace pipelines {
 
 /// A producer that fills rings by bulk copies, and two consumers, each with half the rows; results leave by bulk stores.
 /// Parameters: x, y, steps. Mutants 1..23.
-inline void matrix_product(run_time_recording& t, int m) {
+constexpr void matrix_product(kiln::context& k, kiln::ptr<const kiln::f16> x, kiln::ptr<kiln::f16> y, kiln::val<kiln::i32> steps, int m = 0) {
   using namespace kiln;
   constexpr int S = 4;
-  auto& k = t.k;
-  auto x = t.pointer<const f16>();
-  auto y = t.pointer<f16>();
-  auto steps = t.value<i32>();
   auto a0 = k.local_alloc<f16, 64>(S, {.name = "A0"}), a1 = k.local_alloc<f16, 64>(S, {.name = "A1"});
   auto b = k.local_alloc<f16, 128>(S, {.name = "B"});
   auto c = k.local_alloc<f16, 64>(2, {.name = "C"});
@@ -63,13 +61,9 @@ inline void matrix_product(run_time_recording& t, int m) {
 }
 
 /// Two consumers that take turns at the tensor cores, handing over through named barriers; a ring of seven. Mutants 1..15.
-inline void ping_pong(run_time_recording& t, int m) {
+constexpr void ping_pong(kiln::context& k, kiln::ptr<const kiln::f16> x, kiln::ptr<kiln::f16> y, kiln::val<kiln::i32> tiles, int m = 0) {
   using namespace kiln;
   constexpr int S = 7, K = 8;
-  auto& k = t.k;
-  auto x = t.pointer<const f16>();
-  auto y = t.pointer<f16>();
-  auto tiles = t.value<i32>();
   auto a = k.local_alloc<f16, 64>(S, {.name = "A"}), b = k.local_alloc<f16, 64>(S, {.name = "B"});
   auto c = k.local_alloc<f16, 64>(1, {.name = "C"});
   auto full = k.alloc_barriers(S, {.name = "full"}), empty = k.alloc_barriers(S, {.name = "empty"});
@@ -120,13 +114,9 @@ inline void ping_pong(run_time_recording& t, int m) {
 
 /// Attention: one load of Q, rings of K and V with barriers of their own, a scratch buffer that two consumers share in turns
 /// through it. Mutants 1..12.
-inline void attention(run_time_recording& t, int m) {
+constexpr void attention(kiln::context& k, kiln::ptr<const kiln::f16> x, kiln::ptr<kiln::f16> y, kiln::val<kiln::i32> steps, int m = 0) {
   using namespace kiln;
   constexpr int S = 2;
-  auto& k = t.k;
-  auto x = t.pointer<const f16>();
-  auto y = t.pointer<f16>();
-  auto steps = t.value<i32>();
   auto q = k.local_alloc<f16, 64>(2, {.name = "Q"}), p = k.local_alloc<f16, 64>(2, {.name = "P"});
   auto ks = k.local_alloc<f16, 64>(S, {.name = "K"}), vs = k.local_alloc<f16, 64>(S, {.name = "V"});
   auto q_full = k.alloc_barriers(1, {.name = "q_full"});
@@ -176,5 +166,51 @@ inline void attention(run_time_recording& t, int m) {
                   store(y + r * 64 + k.arange<64>(), acc);
                 }));
 }
+
+/// A ring of four that one task fills by `Buffers` copies a round and seven others read: 8 * (Buffers + 9) nodes, about as many
+/// events a round.
+template <int Buffers>
+constexpr void many_readers(kiln::context& k, kiln::ptr<const kiln::f16> x, kiln::ptr<kiln::f16> y, kiln::val<kiln::i32> steps) {
+  using namespace kiln;
+  constexpr int S = 4;
+  auto full = k.alloc_barriers(S, {.name = "full"}), empty = k.alloc_barriers(S, {.arrive_count = 7, .name = "empty"});
+  auto make = [&]<int... B, int... R>(std::integer_sequence<int, B...>, std::integer_sequence<int, R...>) {
+    bufs<f16, 64> const rings[] = {((void)B, k.local_alloc<f16, 64>(S))...};
+    auto reader = [&](int r) {
+      auto sum = k.var(k.zeros<f16, 64>());
+      for (auto i : k.range(0, steps)) {
+        auto [s, phase] = k.buf_phase(i, S);
+        k.barrier_wait(full[s], phase);
+        for (bufs<f16, 64> const& b : rings) sum = sum + k.local_load(b[s]);
+        k.barrier_arrive(empty[s]);
+      }
+      store(y + r * 64 + k.arange<64>(), sum);
+    };
+    k.async_tasks(k.task_default({.name = "load"},
+                                 [&] {
+                                   for (auto i : k.range(0, steps)) {
+                                     auto [s, phase] = k.buf_phase(i, S);
+                                     k.barrier_wait(empty[s], phase ^ 1);
+                                     k.barrier_expect_bytes(full[s], 128 * Buffers);
+                                     for (bufs<f16, 64> const& b : rings) k.async_load_bulk(x + i * 64, b[s], full[s]);
+                                   }
+                                 }),
+                  k.task({.num_warps = 4}, [&] { reader(R); })...);
+  };
+  make(std::make_integer_sequence<int, Buffers>{}, std::make_integer_sequence<int, 7>{});
+}
+
+} // namespace pipelines
+
+#define KILN_RECORDED_PIPELINE(name)                                                                                   \
+  inline void name(run_time_recording& t, int m) {                                                                     \
+    auto x = t.pointer<const kiln::f16>();                                                                             \
+    auto y = t.pointer<kiln::f16>();                                                                                   \
+    pipelines::name(t.k, x, y, t.value<kiln::i32>(), m);                                                               \
+  }
+KILN_RECORDED_PIPELINE(matrix_product)
+KILN_RECORDED_PIPELINE(ping_pong)
+KILN_RECORDED_PIPELINE(attention)
+#undef KILN_RECORDED_PIPELINE
 
 } // namespace kiln_test

@@ -1,4 +1,4 @@
-// Twenty correct kernels that look wrong: every one does something that a too strict rule would refuse. All have the same
+// Twenty-five correct kernels that look wrong: every one does something that a too strict rule would refuse. All have the same
 // parameters, and the same is recorded by the C++ compiler and at run time. x has at least 16384 elements, y 4096; n is small.
 #pragma once
 #include <kiln/kernel.hpp>
@@ -480,10 +480,119 @@ constexpr void peeled(context& k, source x, target y, count n) {
                 }));
 }
 
+// 21. Aliased epilogue: the results lie over the slots of the ring, and leave by a bulk store while the producer has ended.
+constexpr void aliased_epilogue(context& k, source x, target y, count n) {
+  auto storage = k.storage_alias_spec({.name = "storage"});
+  auto a = k.local_alloc<f32, row>(4, {.reuse = &storage, .name = "a"});
+  auto out = k.local_alloc<f32, 2 * row>(2, {.reuse = &storage, .name = "out"});
+  storage.set_buffer_overlap(shared_group(subtile(a, 2), out));
+  auto full = k.alloc_barriers(4, {.name = "full"}), empty = k.alloc_barriers(4, {.name = "empty"});
+  k.async_tasks(k.task_default({.name = "load"},
+                               [&] {
+                                 for (auto i : k.range(0, n)) {
+                                   auto [s, phase] = k.buf_phase(i, 4);
+                                   k.barrier_wait(empty[s], phase ^ 1);
+                                   k.barrier_expect_bytes(full[s], bytes_of(a[s]));
+                                   k.async_load_bulk(x + i * row, a[s], full[s]);
+                                 }
+                               }),
+                k.task({.num_warps = 4, .name = "use"}, [&] {
+                  auto sum = k.var(k.zeros<f32, row>());
+                  for (auto i : k.range(0, n)) {
+                    auto [s, phase] = k.buf_phase(i, 4);
+                    k.barrier_wait(full[s], phase);
+                    sum = sum + k.local_load(a[s]);
+                    k.barrier_arrive(empty[s]);
+                  }
+                  for (int h = 0; h < 2; ++h) k.local_store(k.local_slice<row>(out[1], {h * row}), sum * static_cast<float>(h + 1));
+                  k.fence(fence::async_shared);
+                  k.async_store_bulk(y, out[1]);
+                  k.async_store_wait(0);
+                }));
+}
+
+// 22. Phases of an allocator: the staging buffer takes over the bytes of both inputs in each round, and gives them back.
+constexpr void phased_staging(context& k, source x, target y, count n) {
+  smem_allocation<f32, row> a{.name = "a"}, b{.name = "b"}, staging{.name = "staging"};
+  smem_allocator memory(k);
+  memory.add(a), memory.add(b), memory.add(staging);
+  memory.add_alias_group({{&a, &b}, {&staging}});
+  memory.compute_layout();
+  memory.allocate(k);
+  auto va = memory.get(k, a), vb = memory.get(k, b), out = memory.get(k, staging);
+  for (auto i : k.range(0, n)) {
+    k.async_load(x + i * row + lanes(k), va);
+    k.async_load(x + i * 2 * row + lanes(k), vb);
+    k.async_load_commit_group();
+    k.async_load_wait_group(0);
+    auto both = k.local_load(va) + k.local_load(vb);
+    k.local_store(out, both);
+    k.fence(fence::async_shared);
+    k.async_store_bulk(y + i * row, out);
+    k.async_store_wait(0);
+  }
+}
+
+// 23. A pool that was rewound: the later buffer may be written as soon as the earlier one was read for the last time.
+constexpr void rewound_pool(context& k, source x, target y, count n) {
+  auto pool = k.smem_pool({.name = "pool"});
+  auto early = pool.alloc<f32, 2 * row>();
+  pool.move_base_to(0);
+  auto late = pool.alloc<f32, row>();
+  pool.commit();
+  auto done = k.alloc_barriers(1, {.name = "done"});
+  auto c = k.arange<2 * row>();
+  k.local_store(early, load(x + n * row + c));
+  k.async_tasks(k.task_default({.name = "early"},
+                               [&] {
+                                 store(y + c, k.local_load(early));
+                                 k.barrier_arrive(done[0]);
+                               }),
+                k.task({.num_warps = 2, .name = "late"}, [&] {
+                  k.barrier_wait(done[0], 0);
+                  k.local_store(late, load(x + lanes(k)));
+                  store(y + 2 * row + lanes(k), k.local_load(late));
+                }));
+}
+
+// 24. Bytes are expected, copied and waited for under one condition, which only a launch knows; else others fill the slot.
+constexpr void by_condition(context& k, source x, target y, count n) {
+  auto a = k.local_alloc<f32, row>(2, {.name = "a"});
+  auto full = k.alloc_barriers(2, {.name = "full"});
+  auto bulk = n > 4;
+  for (int s = 0; s < 2; ++s) {
+    k.barrier_expect_bytes(full[s], bytes_of(a[s]), {.pred = bulk});
+    k.async_load_bulk(x + s * row, a[s], full[s], {.pred = bulk});
+    k.when(!bulk, [&] { k.local_store(a[s], load(x + s * row + lanes(k))); });
+    k.barrier_wait(full[s], 0, {.pred = bulk});
+    store(y + s * row + lanes(k), k.local_load(a[s]));
+  }
+}
+
+// 25. A region of tasks in every pass of a loop: forks and joins order what no barrier does, and the barrier's phases run on.
+constexpr void region_for_each(context& k, source x, target y, count n) {
+  auto a = k.local_alloc<f32, row>(2, {.name = "a"});
+  auto half = k.alloc_barriers(1, {.name = "half"});
+  for (auto i : k.range(0, n)) {
+    k.local_store(a[0], load(x + i * row + lanes(k)));
+    k.async_tasks(k.task_default({.name = "first"},
+                                 [&] {
+                                   k.local_store(a[1], k.local_load(a[0]) * 2.f);
+                                   k.barrier_arrive(half[0]);
+                                 }),
+                  k.task({.num_warps = 2, .name = "second"}, [&] {
+                    k.barrier_wait(half[0], i & 1);
+                    k.local_store(a[0], k.local_load(a[1]) + 1.f);
+                  }));
+    store(y + i * row + lanes(k), k.local_load(a[0]) - k.local_load(a[1]));
+  }
+}
+
 /// KILN_SUSPICIOUS(X): X(name) for each.
 #define KILN_SUSPICIOUS(X)                                                                                             \
   X(ring) X(primed) X(copied_before_expected) X(relay) X(waited_twice) X(two_producers) X(released_late) X(one_slot)    \
   X(turns) X(cp_ring) X(cp_producer) X(cp_arrives) X(store_ring) X(persistent) X(replicas) X(halves) X(fork_and_join)   \
-  X(uneven_arrivals) X(in_place) X(peeled)
+  X(uneven_arrivals) X(in_place) X(peeled) X(aliased_epilogue) X(phased_staging) X(rewound_pool) X(by_condition)          \
+  X(region_for_each)
 
 } // namespace kiln_test::suspicious
