@@ -17,9 +17,9 @@ template <int>
 inline constexpr auto attention = kernel<"attention">([](context& k, ptr<const f16> x, ptr<f16> y, val<i32> n) { kiln_test::pipelines::attention(k, x, y, n); });
 template <int>
 inline constexpr auto cp_ring = kernel<"cp_ring">([](context& k, ptr<const f32> x, ptr<f32> y, val<i32> n) { kiln_test::suspicious::cp_ring(k, x, y, n); });
-/// 8 tasks, 32 buffers, 33 rounds: near the budget of 12,000 events.
+/// Eight tasks, twelve buffers.
 template <int>
-inline constexpr auto many_readers = kernel<"many_readers", attributes{.verify_trip = 33}>([](context& k, ptr<const f16> x, ptr<f16> y, val<i32> n) { kiln_test::pipelines::many_readers<27>(k, x, y, n); });
+inline constexpr auto many_readers = kernel<"many_readers">([](context& k, ptr<const f16> x, ptr<f16> y, val<i32> n) { kiln_test::pipelines::many_readers<12>(k, x, y, n); });
 
 #ifdef KERNEL
 template <int... I>
@@ -35,7 +35,7 @@ static_assert(each_of(std::make_integer_sequence<int, COPIES>{}));
 template <class Kernel>
 void report(char const* name, Kernel const& k) {
   simulation const s = simulate(k.graph());
-  std::printf("%s %d %d %d %d\n", name, k.graph().size(), s.events, s.runs, s.passes);
+  std::printf("%s %d %d %d %d%s\n", name, k.graph().size(), s.events, s.runs, s.passes, s.complete ? "" : " incomplete");
 }
 int main() {
   report("matrix_product", matrix_product<0>);

@@ -51,7 +51,7 @@ def main():
         subprocess.run([o.compilers[0], *base, "-O1", source, "-o", program], check=True)
         counts = [line.split() for line in subprocess.run([program], check=True, capture_output=True, text=True).stdout.splitlines()]
     print(f"{'kernel':<16} {'nodes':>6} {'events':>7} {'runs':>5}", *(f"{os.path.basename(c) + ' ms':>14} {'steps / 1000':>13}" for c in o.compilers))
-    for name, nodes, events, runs, _ in counts:
+    for name, nodes, events, runs, *_ in counts:
         row = f"{name:<16} {nodes:>6} {events:>7} {runs:>5}"
         for compiler in o.compilers:
             flags = [compiler, *base, "-fsyntax-only", f"-DKERNEL={name}"]

@@ -167,8 +167,7 @@ constexpr void attention(kiln::context& k, kiln::ptr<const kiln::f16> x, kiln::p
                 }));
 }
 
-/// A ring of four that one task fills by `Buffers` copies a round and seven others read: 8 * (Buffers + 9) nodes, about as many
-/// events a round.
+/// A ring of four that one task fills by `Buffers` copies a round and seven others read: about 50 nodes for each buffer.
 template <int Buffers>
 constexpr void many_readers(kiln::context& k, kiln::ptr<const kiln::f16> x, kiln::ptr<kiln::f16> y, kiln::val<kiln::i32> steps) {
   using namespace kiln;
