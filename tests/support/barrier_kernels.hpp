@@ -262,6 +262,7 @@ constexpr void pipelines(context& k, source x, target y, count n) {
                          }
                        }),
                 k.task({.num_warps = 2, .name = "low"}, fill(low, 1)), k.task({.num_warps = 2, .name = "high"}, fill(high, 2)));
+}
 
 // A region of tasks in every pass of a loop, with tiles that other warps hold, and barriers whose phases run on.
 constexpr void tasks_in_a_loop(context& k, source x, target y, count n) {
