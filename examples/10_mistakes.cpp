@@ -172,7 +172,7 @@ void use() { waits_by_token.check(); }
 // this: lessons 12 and 14.)
 //
 // case: alias
-// expect-error: kiln[R-AL16] half[0] (128 B) is read (10_mistakes.cpp:{line}), but bytes 0..127 were last written through wide[0] (256 B) on line {line-2}; write half[0] first, or declare the pun with .allow_pun
+// expect-error: kiln[R-AL16] half[0] (128 B) is read (10_mistakes.cpp:{line}), but bytes 0..127 were last written through wide[0] (256 B) on line {line-1}; write half[0] first, or declare the pun with .allow_pun
 inline constexpr auto takes_turns = kernel<"takes_turns">([](context& k, ptr<const f32> x, ptr<f32> y) {
   auto scratch = k.storage_alias_spec({.name = "scratch"});
   auto half = k.local_alloc<f16, 64>(1, {.reuse = &scratch, .name = "half"});
@@ -195,7 +195,7 @@ void use() { takes_turns.check(); }
 // The same with an allocator: what is in one phase of a group gives way to the next phase.
 //
 // case: allocator_phase
-// expect-error: kiln[R-PA07] first (256 B) is read (10_mistakes.cpp:{line}), but bytes 0..255 were last written through second (256 B) on line {line-2}; write first first
+// expect-error: kiln[R-PA07] first (256 B) is read (10_mistakes.cpp:{line}), but bytes 0..255 were last written through second (256 B) on line {line-1}; write first first
 inline constexpr auto two_phases = kernel<"two_phases">([](context& k, ptr<const f32> x, ptr<f32> y) {
   smem_allocation<f32, 64> first{.name = "first"}, second{.name = "second"};
   smem_allocator memory(k);

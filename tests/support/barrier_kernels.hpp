@@ -283,7 +283,10 @@ constexpr void tasks_in_a_loop(context& k, source x, target y, count n) {
                     k.barrier_wait(ready[0], i & 1);
                     k.local_store(a[1], tile + k.local_load(a[0]) + most + cast<f32>(i));
                   }),
-                  k.task({.num_warps = 1, .replicate = 2, .name = "beside"}, [&] { store(y + (i * 3 + k.replica_id()) * row + c, k.let(total) - tile); }));
+                  k.task({.num_warps = 1, .replicate = 2, .name = "beside"}, [&] {
+                    k.barrier_wait(ready[0], i & 1);
+                    store(y + (i * 3 + k.replica_id()) * row + c, k.let(total) - tile + k.local_load(a[0]));
+                  }));
     total = total + k.local_load(a[0]) - k.local_load(a[1]);
     store(y + (i * 3 + 2) * row + c, total);
   }

@@ -236,7 +236,7 @@ TEST(shared_storage, columns_apart_do_not_conflict) {
   auto const out = run_everywhere(make(std::integral_constant<int, 32>{}), in, 256);
   for (std::size_t i = 0; i < 256; ++i) ASSERT_EQ(out[i], in[i]);
   simulation const s = simulate(make(std::integral_constant<int, 0>{}));
-  EXPECT_NE(std::string(s.error.text).find("kiln[R-AL16] a part of a[0] (2048 B) is read"), std::string::npos) << s.error.text;
+  EXPECT_NE(std::string(s.error.text).find("kiln[R-AL16] a part of a[0] (1024 B) is read"), std::string::npos) << s.error.text;
 }
 
 /// What the simulation and the checker say about a broken kernel.

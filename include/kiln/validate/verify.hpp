@@ -6,6 +6,7 @@
 // K-10 a value outside its region, K-14 what a combine body may hold; T-14 writing through const; R-HZ07 tokens,
 // R-UN01 an index that is not a scalar, R-BD02 and R-BD09 static views.
 #pragma once
+#include <kiln/graph/local_layout.hpp>
 #include <kiln/graph/recorder.hpp>
 #include <kiln/validate/verify_tasks.hpp>
 
