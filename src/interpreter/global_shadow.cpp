@@ -7,9 +7,9 @@
 
 namespace kiln::interpreter {
 
-global_shadow::global_shadow(graph_view const& g, std::span<host_argument const> arguments, lanes const& l, i64 ctas, bool check)
+global_shadow::global_shadow(graph_view const& g, std::span<host_argument const> arguments, lanes const& l, bool several_ctas, bool check)
     : region_of_(arguments.size(), -1), lanes_(l) {
-  if (!check || (ctas < 2 && l.agents == 1 && !l.bulk)) return; // one program order
+  if (!check || (!several_ctas && l.agents == 1 && !l.bulk)) return; // one program order
   auto bounds = [&](std::size_t i) {
     u64 const first = reinterpret_cast<std::uintptr_t>(arguments[i].allocation);
     return std::pair{first, first + static_cast<u64>(arguments[i].bytes)};

@@ -31,7 +31,7 @@ struct global_event {
 
 class global_shadow {
 public:
-  global_shadow(graph_view const& g, std::span<host_argument const> arguments, lanes const& l, i64 ctas, bool check);
+  global_shadow(graph_view const& g, std::span<host_argument const> arguments, lanes const& l, bool several_ctas, bool check);
 
   /// The last access to an element, or null where its parameter's memory is never written.
   struct element {

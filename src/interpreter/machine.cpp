@@ -67,7 +67,7 @@ checker_error::~checker_error() = default;
 
 launch::launch(graph_view g, dims the_grid, std::span<host_argument const> a, run_options const& o)
     : graph(g), grid(the_grid), arguments(a), options(o), random(o.seed), arena(g), clocks(g),
-      global(g, a, clocks, the_grid.x * the_grid.y * the_grid.z, o.check) {
+      global(g, a, clocks, the_grid.x > 1 || the_grid.y > 1 || the_grid.z > 1, o.check) {
   check_arguments();
 }
 
