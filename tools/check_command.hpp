@@ -5,6 +5,7 @@
 
 #include <kiln/interpreter/interpreter.hpp>
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cstring>
@@ -95,8 +96,7 @@ struct made_launch {
   std::vector<interpreter::host_argument> arguments;
   dims grid;
 };
-inline made_launch make_launch(check_command_options const& o) {
-  std::vector<graph> const all = read(o.input);
+inline made_launch make_launch(check_command_options const& o, std::vector<graph> const& all) {
   made_launch l;
   l.kernel = choose(all, o.kernel, o.input);
   graph const& g = l.kernel;
@@ -119,8 +119,8 @@ inline made_launch make_launch(check_command_options const& o) {
   return l;
 }
 
-inline int check_command(check_command_options const& o) {
-  made_launch const l = make_launch(o);
+inline int check_one(check_command_options const& o, std::vector<graph> const& all) {
+  made_launch const l = make_launch(o, all);
   graph const& g = l.kernel;
   dims const grid = l.grid;
   interpreter::run_options options{.order = interpreter::order::seeded, .seed = o.seed, .seeds = o.seeds, .resident_ctas = o.resident};
@@ -133,6 +133,18 @@ inline int check_command(check_command_options const& o) {
               static_cast<long long>(grid.x * grid.y * grid.z), seconds, r.diagnostics.size(), r.diagnostics.size() == 1 ? "" : "s");
   return r.clean() ? 0 : 1;
 }
+/// The kernel that is named; without a name and arguments every one of the file.
+inline int check_command(check_command_options const& o) {
+  std::vector<graph> const all = read(o.input);
+  if (all.empty() || !o.kernel.empty() || !o.arguments.empty()) return check_one(o, all);
+  int status = 0;
+  check_command_options each = o;
+  for (graph const& g : all) {
+    each.kernel = g.name;
+    status = std::max(status, check_one(each, all));
+  }
+  return status;
+}
 
 struct timeline_command_options {
   check_command_options run;
@@ -140,7 +152,7 @@ struct timeline_command_options {
 };
 
 inline int timeline_command(timeline_command_options const& o) {
-  made_launch const l = make_launch(o.run);
+  made_launch const l = make_launch(o.run, read(o.run.input));
   timeline t(l.kernel);
   interpreter::run_options options{.order = interpreter::order::seeded, .seed = o.run.seed, .resident_ctas = o.run.resident};
   options.policy = o.policy == "early" ? interpreter::completion::early : o.policy == "late" ? interpreter::completion::late : interpreter::completion::random;

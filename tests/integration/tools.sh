@@ -46,6 +46,8 @@ expect 2 'excludes|at most|allowed|between' "$kiln" graph "$graph" --svg --dot
 cmp -s "$scratch/copy.kg" <("$kiln" graph "$scratch/copy.kg") || fail "text is not a fixed point"
 cat "$scratch/copy.kg" "$scratch/copy.kg" >"$scratch/two.kg"
 expect 2 'several kernels; choose one with --kernel' "$kiln" graph "$scratch/two.kg" --svg
+expect 0 '^"copy": .* 0 faults$' "$kiln" check "$scratch/two.kg"
+[[ $(grep -c ' 0 faults$' "$scratch/out") == 2 ]] || fail "check of every kernel of a file"
 expect 2 'no kernel is called "add"; there are "copy"' "$kiln" graph "$graph" --kernel add
 "$kiln" graph - <"$graph" >/dev/null || fail "standard input"
 
