@@ -899,13 +899,14 @@ bool generator::checks(op o, dtype t, int variant) {
     return true;
   }
   default: {
-    std::int32_t const s = tile_shape();
-    int const last = shape_at(s).rank - 1, most = shape_at(s).extent[last];
+    // Consecutive in the type only as far as it does not wrap.
+    auto const longest = [&](std::int32_t s) { return shape_at(s).extent[shape_at(s).rank - 1]; };
+    std::int32_t s = tile_shape();
+    for (int tries = 0; bits_of(t) == 8 && longest(s) > 127; s = tile_shape())
+      if (++tries == 100) return false;
+    int const last = shape_at(s).rank - 1, most = longest(s), start = bits_of(t) == 8 ? 0 : between(0, 7);
     int n = 1;
     while (2 * n <= most && chance(80)) n *= 2;
-    // Consecutive in the type only as far as it does not wrap.
-    int const start = bits_of(t) == 8 ? 0 : between(0, 7);
-    if (bits_of(t) == 8 && most > 127) return false;
     keep(computed(node(o, t, s, {node(op::iota, t, s, {}, {last, start})}, {n}), t, s));
     return true;
   }
