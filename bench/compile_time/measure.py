@@ -98,4 +98,5 @@ def main():
     sys.exit(1 if exceeded and o.check else 0)
 
 
-main()
+if __name__ == "__main__":
+    main()

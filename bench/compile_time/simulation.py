@@ -8,19 +8,10 @@ with that one kernel, found by bisecting the compiler's limit. Defaults: 1,048,5
 """
 import argparse
 import os
-import resource
 import subprocess
 import tempfile
 
-
-def seconds(command, runs):
-    best = float("inf")
-    for _ in range(runs):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run(command, check=True)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        best = min(best, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    return best
+from measure import seconds
 
 
 def least_limit(command, flag):

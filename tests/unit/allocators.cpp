@@ -198,6 +198,16 @@ struct ring_resource {
   constexpr pipeline_group* group() { return g; }
 };
 
+/// Two resources whose pipelines form a group, and their memory.
+constexpr void allocate_group(smem_allocator& al, context& k, pipeline_group& both, ring_resource& a, ring_resource& b) {
+  both.add(a.p, "a"), both.add(b.p, "b");
+  al.add_resource(a), al.add_resource(b);
+  al.add_pipeline_group(both);
+  al.compute_layout();
+  al.allocate(k);
+  al.assign_barrier_ptrs();
+}
+
 // Bulk copies fill three stages, another task empties them. `wrong` leaves one part out.
 constexpr void copies_between_tasks(context& k, ptr<const f32> x, ptr<f32> y, kiln::val<i32> n, int wrong) {
   ring_resource r{.p = {.kind = pipe::tma_async, .num_stages = 3, .num_bytes = wrong == 1 ? 256 : 512}};
@@ -262,13 +272,8 @@ TEST(allocators, groups_of_pipelines) {
       pipeline_group both{.name = "both", .kind = kind};
       ring_resource a{.data = {.name = "a"}, .p = {.num_stages = 3, .producer_threads = of_threads}, .g = &both};
       ring_resource b{.data = {.name = "b"}, .p = {.num_stages = 3, .producer_threads = of_threads}, .g = &both};
-      both.add(a.p, "a"), both.add(b.p, "b");
       smem_allocator al(k);
-      al.add_resource(a), al.add_resource(b);
-      al.add_pipeline_group(both);
-      al.compute_layout();
-      al.allocate(k);
-      al.assign_barrier_ptrs();
+      allocate_group(al, k, both, a, b);
       auto lanes = k.arange<128>();
       auto fill = [&](ring_resource& r, int from) {
         return [&, from] {
@@ -294,13 +299,8 @@ TEST(allocators, groups_of_pipelines) {
   auto fork = record([](context& k, ptr<const f32> x, ptr<f32> y, kiln::val<i32> n) {
     pipeline_group both{.name = "both", .kind = pipeline_group::form::fork};
     ring_resource a{.data = {.name = "a"}, .p = {.num_stages = 3}, .g = &both}, b{.data = {.name = "b"}, .p = {.num_stages = 3}, .g = &both};
-    both.add(a.p, "a"), both.add(b.p, "b");
     smem_allocator al(k);
-    al.add_resource(a), al.add_resource(b);
-    al.add_pipeline_group(both);
-    al.compute_layout();
-    al.allocate(k);
-    al.assign_barrier_ptrs();
+    allocate_group(al, k, both, a, b);
     auto lanes = k.arange<128>();
     auto drain = [&](ring_resource& r, int where) {
       return [&, where] {

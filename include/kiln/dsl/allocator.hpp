@@ -421,7 +421,6 @@ private:
   }
   using phase_item = detail::phase_layout::item;
 
-
   pipeline_config* pipeline_[most_pipelines]{};
   pipeline_group const* group_of_[most_pipelines]{};
   pipeline_group* group_[most_pipelines]{};
