@@ -28,9 +28,12 @@
 #include <kiln/dsl/control.hpp>
 #include <kiln/dsl/tasks.hpp>
 #include <kiln/bind.hpp>
+#include <kiln/dsl/task_calls.hpp>
+#include <kiln/dsl/cluster_calls.hpp>
 #include <kiln/dsl/context.hpp>
 #include <kiln/dsl/allocator.hpp>
 #include <kiln/dsl/pool.hpp>
+#include <kiln/validate/verify_cluster.hpp>
 #include <kiln/validate/verify_tasks.hpp>
 #include <kiln/validate/verify.hpp>
 #include <kiln/validate/tasks.hpp>

@@ -12,6 +12,8 @@
 #include <kiln/dsl/memory.hpp>
 #include <kiln/dsl/local.hpp>
 #include <kiln/dsl/control.hpp>
+#include <kiln/dsl/task_calls.hpp>
+#include <kiln/dsl/cluster_calls.hpp>
 #include <kiln/dsl/context.hpp>
 #include <kiln/dsl/allocator.hpp>
 #include <kiln/dsl/pool.hpp>

@@ -204,6 +204,8 @@ private:
         expect(',', "between the extents of the cluster");
         g_.attrs.cluster.z = int32(1, "the extent of the cluster");
         expect(']', "after the extents of the cluster");
+      } else if (name == "cluster_nonportable") {
+        g_.attrs.cluster_nonportable = true;
       } else if (name == "verify_trip") {
         expect('=', "after verify_trip");
         g_.attrs.verify_trip = int32(0, "verify_trip");
@@ -217,7 +219,7 @@ private:
         g_.attrs.fast_math = true;
       } else {
         at_ = start;
-        expected("num_warps, cluster, persistent, no_alias, contract, fast_math, verify_trip or '{'");
+        expected("num_warps, cluster, cluster_nonportable, persistent, no_alias, contract, fast_math, verify_trip or '{'");
       }
     }
   }

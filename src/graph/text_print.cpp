@@ -73,10 +73,11 @@ public:
 private:
   void attributes_line() {
     // Names every member: one that is added does not compile until it is printed and parsed.
-    auto const& [num_warps, cluster, persistent, no_alias, contract, fast_math, verify_trip] = g_.attrs;
+    auto const& [num_warps, cluster, cluster_nonportable, persistent, no_alias, contract, fast_math, verify_trip] = g_.attrs;
     out_ += " num_warps=" + std::to_string(num_warps);
     if (cluster != dims{})
       out_ += " cluster=[" + std::to_string(cluster.x) + "," + std::to_string(cluster.y) + "," + std::to_string(cluster.z) + "]";
+    if (cluster_nonportable) out_ += " cluster_nonportable";
     if (persistent) out_ += " persistent";
     if (no_alias) out_ += " no_alias";
     if (contract) out_ += " contract";

@@ -65,6 +65,10 @@ KILN_BODY(fence) KILN_BODY(async_arrive) KILN_BODY(async_load_bulk) KILN_BODY(as
 // tasks.cpp
 KILN_BODY(tasks_begin) KILN_BODY(tasks_end) KILN_BODY(task_begin) KILN_BODY(task_end) KILN_BODY(replica_id)
 
+// cluster.cpp
+KILN_BODY(cluster_rank) KILN_BODY(remote_barrier) KILN_BODY(remote_store) KILN_BODY(async_remote_store) KILN_BODY(async_remote_copy)
+KILN_BODY(cluster_barrier) KILN_BODY(fence_barrier_init)
+
 // checks.cpp
 KILN_BODY(device_assert) KILN_BODY(device_print) KILN_BODY(assume) KILN_BODY(prefetch) KILN_BODY(multiple_of) KILN_BODY(max_contiguous)
 KILN_BODY(require_layout) KILN_BODY(release_layout) KILN_BODY(assert_layout) KILN_BODY(dump_layout)

@@ -14,7 +14,7 @@ bool not_random(op o) {
   switch (o) {
   case op::unset: case op::require_layout: case op::release_layout: case op::assert_layout: case op::dump_layout:
   case op::tensor_alloc: case op::tensor_dealloc: return true;
-  default: return o >= op::alloc_barriers && o <= op::replica_id;
+  default: return o >= op::alloc_barriers && o <= op::fence_barrier_init;
   }
 }
 

@@ -139,7 +139,7 @@ TEST(text_form, mistakes_are_told_with_their_place_and_what_was_expected) {
   for (mistake m : {
            mistake{"kernal", "m.kg:1:1: expected 'kernel', found \"kernal\""},
            mistake{"kernel add", "m.kg:1:8: expected the kernel's name in quotes, found \"add\""},
-           mistake{"kernel \"a\" warps=2 {", "m.kg:1:12: expected num_warps, cluster, persistent, no_alias, contract, fast_math, verify_trip or '{', found \"warps\""},
+           mistake{"kernel \"a\" warps=2 {", "m.kg:1:12: expected num_warps, cluster, cluster_nonportable, persistent, no_alias, contract, fast_math, verify_trip or '{', found \"warps\""},
            mistake{"kernel \"a\" num_warps=0 {", "m.kg:1:22: num_warps must be between 1 and 64"},
            mistake{"kernel \"a\" {\n", "m.kg:2:1: expected a node or '}' to close kernel \"a\", found the end of the text"},
            mistake{"kernel \"a\" {\n  %0 = plus\n}", "m.kg:2:8: expected the name of an operation, found \"plus\""},

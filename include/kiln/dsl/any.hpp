@@ -74,6 +74,7 @@ public:
 
   constexpr bool present() const { return state_ != state::absent; }
   constexpr bool is_literal() const { return state_ == state::integer || state_ == state::floating; }
+  constexpr int recorded_node() const { return node_; } ///< -1: a number, or nothing
   constexpr bool is_integer_literal() const { return state_ == state::integer; }
   constexpr std::int64_t integer() const { return integer_; }
 

@@ -42,6 +42,7 @@ struct barrier_wait_options {
 };
 struct barrier_arrive_options {
   int count = 1;
+  detail::any_value remote{}; ///< the rank of a CTA of the cluster: at its barrier (dsl/cluster_calls.hpp)
   detail::any_value pred{}; ///< b1 scalar; false: no arrival
 };
 struct barrier_expect_options {

@@ -144,6 +144,7 @@ struct dims {
 struct attributes {
   int num_warps = 4;          ///< warps of a CTA; the host ignores it
   dims cluster{1, 1, 1};      ///< CTAs that share distributed local memory
+  bool cluster_nonportable = false; ///< more than 8 CTAs in a cluster are meant, at most 16
   bool persistent = false;    ///< the grid is the device's size, not the problem's
   bool no_alias = false;      ///< pointer arguments do not overlap
   bool contract = false;      ///< a*b+c may be fused

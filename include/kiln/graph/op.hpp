@@ -67,8 +67,10 @@ constexpr op_info const& info(op o) { return detail::op_table[static_cast<int>(o
 constexpr std::string_view name_of(op o) { return info(o).name; }
 constexpr bool has(op o, std::uint32_t t) { return (info(o).traits & t) == t; }
 
-/// Tasks, barriers in memory and bulk copies: what a kernel of one agent never has.
-constexpr bool is_of_tasks(op o) { return o >= op::alloc_barriers && o <= op::replica_id; }
+/// Tasks, barriers in memory, bulk copies and clusters: what a kernel of one agent never has.
+constexpr bool is_of_tasks(op o) { return o >= op::alloc_barriers && o <= op::fence_barrier_init; }
+/// What CTAs of a cluster do with each other.
+constexpr bool is_of_clusters(op o) { return o >= op::cluster_rank && o <= op::fence_barrier_init; }
 
 /// Number of attributes of an operation.
 constexpr int attribute_count(op o) {

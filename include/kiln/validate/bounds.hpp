@@ -4,6 +4,7 @@
 // A rule here fires only when no launch could be right (an index that may be wrong for some n is the checker's: R-BD10); the
 // simulation evaluates what depends on loop indices exactly.
 #pragma once
+#include <kiln/graph/cluster.hpp>
 #include <kiln/validate/ranges.hpp>
 
 namespace kiln {
@@ -18,7 +19,8 @@ namespace detail {
 
 /// Operations with a rule here.
 inline constexpr op_flags asked_bounds = flags_where([](op o) {
-  return o == op::for_begin || o == op::multiple_of || o == op::view_index || o == op::view_slice || o == op::gather || o == op::local_gather || o == op::local_scatter;
+  return o == op::for_begin || o == op::multiple_of || o == op::view_index || o == op::view_slice || o == op::gather || o == op::local_gather || o == op::local_scatter ||
+         o == op::remote_barrier || o == op::remote_store || o == op::async_remote_store || o == op::async_remote_copy;
 });
 
 class bounds_check {
@@ -37,6 +39,8 @@ public:
       case op::view_index: index(i); break;
       case op::view_slice: slice(i); break;
       case op::barrier_index: barrier(i); break;
+      case op::remote_barrier: rank(i, 1); break;
+      case op::remote_store: case op::async_remote_store: case op::async_remote_copy: rank(i, 2); break;
       case op::gather: indices(i, 0, 1); break;
       case op::local_gather: indices(i, 0, 1); break;
       case op::local_scatter: indices(i, 0, 2); break;
@@ -89,6 +93,15 @@ private:
     else
       m << "barriers@" << g_[from].line;
     m << ": index ";
+    value(m, x);
+    m << ", valid 0.." << n - 1;
+  }
+  constexpr void rank(int i, int j) {
+    range const& x = r_[g_.operand(i, j)];
+    int const n = cluster_size(g_.attrs);
+    if (x.lo < n && x.hi >= 0) return;
+    message m = at(i);
+    m << "kiln[R-BD01] " << name_of(g_[i].code) << ": rank ";
     value(m, x);
     m << ", valid 0.." << n - 1;
   }

@@ -4,6 +4,7 @@
 //
 // Worked example. `for (auto i : k.range(0, 64, 16)) ... a[i % 24]` gives i: 0..48, 0 mod 16, and i % 24: 0..23, 0 mod 8.
 #pragma once
+#include <kiln/graph/cluster.hpp>
 #include <kiln/graph/recorder.hpp>
 
 namespace kiln {
@@ -253,6 +254,7 @@ private:
       else anything(i);
       return;
     }
+    case op::cluster_rank: set(i, {0, cluster_size(g_.attrs) - 1, 1, 0}); return;
     case op::program_id: {
       std::int64_t const e = grid_extent(g_.attribute(i, 0));
       set(i, {0, e > 0 ? e - 1 : 0x7ffffffe, 1, 0});

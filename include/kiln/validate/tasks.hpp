@@ -24,6 +24,9 @@ public:
       case op::alloc_barriers:
         if (task_ >= 0) at(i_) << "kiln[R-BR14] alloc_barriers inside a task: every agent must know them; make them before async_tasks";
         break;
+      case op::cluster_barrier:
+        if (task_ >= 0) at(i_) << "kiln[R-TK07] cluster_barrier inside a task would wait for the other tasks; signal barriers with .remote, or meet outside async_tasks";
+        break;
       case op::sync:
         if (task_ >= 0) at(i_) << "kiln[R-TK07] CTA-wide sync inside a task would wait for the other tasks; use k.agent_sync()";
         break;

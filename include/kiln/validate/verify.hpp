@@ -84,7 +84,7 @@ public:
   }
 
   constexpr diagnostic run() {
-    if (!tables()) return error_;
+    if (!tables() || (g_.attrs.cluster != dims{} && !verify_cluster_size(g_, error_))) return error_;
     int const n = g_.size();
     nodes_ = g_.nodes.items;
     pool_ = g_.operand_pool.items;

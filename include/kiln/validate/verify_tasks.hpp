@@ -1,6 +1,6 @@
 // The verifier's part for barriers, bulk copies and tasks: operands, results, attributes. verify.hpp calls it.
 #pragma once
-#include <kiln/graph/recorder.hpp>
+#include <kiln/validate/verify_cluster.hpp>
 
 namespace kiln::detail {
 
@@ -28,6 +28,11 @@ constexpr bool verify_task_operation(graph_view const& g, int i, diagnostic& d) 
     std::int64_t const x = g.attribute(i, a);
     if (x >= lo && x <= hi) return true;
     bad("G-06") << "attribute " << a << " is " << x << ", valid " << lo << ".." << hi;
+    return false;
+  };
+  auto own = [&](int j) { // a barrier of this CTA
+    if (g[g.operand(i, j)].code != op::remote_barrier) return true;
+    bad("R-BR06") << "its barrier is in another CTA (remote_view of line " << g[g.operand(i, j)].line << "); arrive remotely, wait on the local one";
     return false;
   };
   auto in = [&](int j) -> node const& { return g[g.operand(i, j)]; };
@@ -68,18 +73,18 @@ constexpr bool verify_task_operation(graph_view const& g, int i, diagnostic& d) 
   case op::barrier_wait:
     if (!is(0, node_kind::barrier)) return needs(0, "a barrier");
     if (!scalar(1) || in(1).type != dtype::i32) return needs(1, "an i32 scalar");
-    return predicate(2) && nothing();
+    return own(0) && predicate(2) && nothing();
   case op::barrier_arrive:
   case op::barrier_expect_bytes:
     if (!is(0, node_kind::barrier)) return needs(0, "a barrier");
-    return predicate(1) && within(0, n.code == op::barrier_arrive, (1 << 20) - 1) && nothing();
-  case op::async_arrive: return (is(0, node_kind::barrier) || needs(0, "a barrier")) && nothing();
+    return (n.code == op::barrier_arrive || own(0)) && predicate(1) && within(0, n.code == op::barrier_arrive, (1 << 20) - 1) && nothing();
+  case op::async_arrive: return (is(0, node_kind::barrier) || needs(0, "a barrier")) && own(0) && nothing();
   case op::named_barrier_wait:
   case op::named_barrier_arrive:
   case op::agent_sync: return nothing();
   case op::fence: return within(0, 0, static_cast<int>(fence::async_shared)) && nothing();
   case op::async_load_bulk:
-    return bulk() && (is(2, node_kind::barrier) || needs(2, "a barrier")) && predicate(3) && within(0, 0, static_cast<int>(evict::last)) && nothing();
+    return bulk() && (is(2, node_kind::barrier) || needs(2, "a barrier")) && own(2) && predicate(3) && within(0, 0, static_cast<int>(evict::last)) && nothing();
   case op::async_store_bulk: {
     if (!bulk()) return false;
     int p = g.operand(i, 0); // written memory is not const
@@ -94,6 +99,8 @@ constexpr bool verify_task_operation(graph_view const& g, int i, diagnostic& d) 
   case op::tasks_begin: return within(0, 0, 1) && within(1, 0, 1) && within(2, -1, 0x7fffffff) && nothing();
   case op::task_begin: return within(0, 0, 64) && within(1, 0, 256) && within(2, 1, 16) && within(3, -1, 64) && text(4) && nothing();
   case op::replica_id: return gives(node_kind::value, dtype::i32, "an i32 scalar");
+  case op::cluster_rank: case op::remote_barrier: case op::remote_store: case op::async_remote_store: case op::async_remote_copy:
+  case op::cluster_barrier: case op::fence_barrier_init: return verify_cluster_operation(g, i, d);
   default: return nothing();
   }
 }

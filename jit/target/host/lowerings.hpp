@@ -153,7 +153,14 @@ constexpr part part_of(op o) {
   case op::tasks_end:
   case op::task_begin:
   case op::task_end:
-  case op::replica_id: return part::refused;
+  case op::replica_id:
+  case op::cluster_rank:
+  case op::remote_barrier:
+  case op::remote_store:
+  case op::async_remote_store:
+  case op::async_remote_copy:
+  case op::cluster_barrier:
+  case op::fence_barrier_init: return part::refused;
   }
   return part::missing;
 }

@@ -184,4 +184,20 @@ registers lowering<op::async_store_wait>::emit(lowerer& k, int node) {
   return {};
 }
 
+// -- clusters ----------------------------------------------------------------------------------------------------------------
+
+#define KILN_NOT_LOWERED(operation)                                                                                    \
+  registers lowering<op::operation>::emit(lowerer& k, int node) {                                                      \
+    k.fail(node, "kiln[R-TG01] " #operation " is not lowered for " + std::string(k.target.name()) + " yet; kiln::check runs it on the host"); \
+    return {};                                                                                                         \
+  }
+KILN_NOT_LOWERED(cluster_rank)
+KILN_NOT_LOWERED(remote_barrier)
+KILN_NOT_LOWERED(remote_store)
+KILN_NOT_LOWERED(async_remote_store)
+KILN_NOT_LOWERED(async_remote_copy)
+KILN_NOT_LOWERED(cluster_barrier)
+KILN_NOT_LOWERED(fence_barrier_init)
+#undef KILN_NOT_LOWERED
+
 } // namespace kiln::jit::simt

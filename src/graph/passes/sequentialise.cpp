@@ -578,7 +578,12 @@ private:
 
 graph sequentialise_tasks(graph_view const& g) {
   bool any = false;
-  for (node const& n : g.nodes) any = any || is_of_tasks(n.code);
+  for (int i = 0; i < g.size(); ++i) {
+    any = any || is_of_tasks(g[i].code);
+    if (is_of_clusters(g[i].code))
+      throw std::invalid_argument(std::string(name_of(g[i].code)) + " (line " + std::to_string(g[i].line) +
+                                  "): CTAs of a cluster run together, which compiled host code does not do; kiln::check runs them on the host");
+  }
   if (!any) return graph(g);
   // What must live in vars shows while code is made: more of it each time, until nothing is new.
   std::set<std::pair<int, int>> cells;
