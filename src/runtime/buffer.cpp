@@ -3,6 +3,7 @@
 
 #include <new>
 #include <string>
+#include <vector>
 
 #include "kiln/runtime/error.hpp"
 #include "src/runtime/backend.hpp"

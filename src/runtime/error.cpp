@@ -2,9 +2,31 @@
 // across the library's border.
 #include "kiln/runtime/error.hpp"
 
+#include <atomic>
+#include <string>
+#include <utility>
+
 namespace kiln {
 
-error::~error() = default;
+struct error::text {
+  std::string message;
+  std::atomic<int> owners{1};
+};
+
+error::error(std::string_view message) : text_(new text{std::string(message)}) {}
+error::error(error const& other) noexcept : std::exception(other), text_(other.text_) {
+  text_->owners.fetch_add(1, std::memory_order_relaxed);
+}
+error& error::operator=(error const& other) noexcept {
+  error copy(other);
+  std::swap(text_, copy.text_);
+  return *this;
+}
+error::~error() {
+  if (text_->owners.fetch_sub(1, std::memory_order_acq_rel) == 1) delete text_;
+}
+char const* error::what() const noexcept { return text_->message.c_str(); }
+
 driver_error::~driver_error() = default;
 assertion_error::~assertion_error() = default;
 

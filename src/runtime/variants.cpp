@@ -5,6 +5,9 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <mutex>
+#include <set>
+#include <string>
 #include <string_view>
 
 #include "kiln/runtime/error.hpp"
@@ -256,13 +259,21 @@ variant& make_variant(kernel_entry& kernel, kernel_state& s, backend& where, fac
   return *fresh.release();
 }
 
+// Remarks that a `kernel_info` names. A kernel's code has few different ones, and kernels live until the process ends.
+std::string_view kept(std::string text) {
+  static std::mutex guard;
+  static auto* const all = new std::set<std::string>; // NOLINT: named by what may outlive every static object
+  std::scoped_lock const lock(guard);
+  return *all->insert(std::move(text)).first;
+}
+
 kernel_info info_of(kernel_state const& s, variant const& v) {
   device_code const& c = v.code;
   kernel_info i;
   i.variants = count_on(s, *v.where);
   i.compile_milliseconds = c.milliseconds;
   i.from_cache = c.from_cache;
-  i.notes = c.notes;
+  i.notes = kept(c.notes);
   i.arena_bytes = c.arena_bytes;
   i.threads = static_cast<int>(c.threads);
   if (v.where->record().kind == device_kind::host) return i;
@@ -276,7 +287,11 @@ kernel_info info_of(kernel_state const& s, variant const& v) {
   i.ctas_per_multiprocessor = gpu.occupancy(v.function, i.threads, c.shared_bytes);
   if (int const most = gpu.record().threads_per_multiprocessor; most > 0)
     i.occupancy = static_cast<double>(i.ctas_per_multiprocessor) * i.threads / most;
-  for (std::string const& w : report.warnings) i.notes += (i.notes.empty() ? "" : "\n") + w;
+  if (!report.warnings.empty()) {
+    std::string notes = c.notes;
+    for (std::string const& w : report.warnings) notes += (notes.empty() ? "" : "\n") + w;
+    i.notes = kept(std::move(notes));
+  }
   return i;
 }
 

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cstddef>
-#include <string>
 #include <type_traits>
 
 #include "kiln/dtype/dtype.hpp"

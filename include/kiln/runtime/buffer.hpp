@@ -6,11 +6,11 @@
 #include <span>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "kiln/dtype/dtype.hpp"
 #include "kiln/dtype/float8.hpp"
 #include "kiln/export.hpp"
+#include "kiln/meta/std_names.hpp"
 #include "kiln/runtime/array_view.hpp"
 #include "kiln/runtime/pinned.hpp"
 #include "kiln/runtime/stream.hpp"
@@ -136,14 +136,15 @@ public:
     raw_.fill(__builtin_bit_cast(bits, value), static_cast<int>(sizeof(T)));
   }
 
-  /// The elements in host memory; waits for them. Errors: those of `stream::synchronize`.
-  std::vector<T> to_vector() const {
+  /// The elements in host memory, a std::vector<T>; waits for them. Needs <vector>. Errors: those of `stream::synchronize`.
+  auto to_vector() const {
+    static_assert(detail::has_std_vector<T>, "kiln: to_vector makes a std::vector; #include <vector>");
     // std::vector<bool> is no array, so bytes stand in for it. (A type of T, or every file would pay for std::vector<u8>.)
     using element = std::conditional_t<std::is_same_v<T, bool>, u8, T>;
-    std::vector<element> values(static_cast<std::size_t>(size()));
+    detail::std_vector<element> values(static_cast<std::size_t>(size()));
     raw_.download(values.data(), size_bytes());
     if constexpr (std::is_same_v<T, bool>)
-      return {values.begin(), values.end()};
+      return detail::std_vector<T>(values.begin(), values.end());
     else
       return values;
   }

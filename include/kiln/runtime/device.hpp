@@ -2,12 +2,11 @@
 // CPU.
 #pragma once
 
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "kiln/dtype/dtype.hpp"
 #include "kiln/export.hpp"
+#include "kiln/meta/std_names.hpp"
 #include "kiln/target/target.hpp"
 
 namespace kiln {
@@ -32,18 +31,18 @@ public:
   /// "host", "cuda", "cuda:1", "hip", "hip:0".
   /// Errors: kiln::error for another spelling, and for a device that is not there or not usable, with the reason.
   static device parse(std::string_view text);
-  /// Every usable device, the host last.
-  static std::vector<device> all();
-  /// One line for each device or driver that is not usable: what, and why.
-  static std::vector<std::string> unusable();
+  /// Every usable device, the host last. Needs <vector>.
+  static detail::std_vector<device> all();
+  /// One line for each device or driver that is not usable: what, and why. Needs <string> and <vector>.
+  static detail::std_vector<std::string> unusable();
 
   device_kind kind() const;
   bool is_host() const { return kind() == device_kind::host; }
   /// Number among the devices of its kind.
   int index() const;
-  /// As `parse` reads it: "host", "cuda:0".
+  /// As `parse` reads it: "host", "cuda:0". Needs <string>.
   std::string id() const;
-  /// The maker's name for it.
+  /// The maker's name for it. Needs <string>.
   std::string name() const;
   /// What code for it is compiled for.
   kiln::target const& target() const;

@@ -2,8 +2,7 @@
 // remedy.
 #pragma once
 
-#include <stdexcept>
-#include <string>
+#include <exception>
 #include <string_view>
 
 #include "kiln/export.hpp"
@@ -11,10 +10,20 @@
 namespace kiln {
 
 /// Base of the runtime's errors: a wrong argument, a device that is not there, a failed launch.
-class KILN_API error : public std::runtime_error {
+///
+/// A std::exception with its own text, since <stdexcept> would cost every file that includes kiln more than kiln's errors do.
+class KILN_API error : public std::exception {
 public:
-  explicit error(std::string const& message) : std::runtime_error(message) {}
+  explicit error(std::string_view message);
+  error(error const& other) noexcept;
+  error& operator=(error const& other) noexcept;
   ~error() override;
+
+  char const* what() const noexcept override;
+
+private:
+  struct text;
+  text* text_; ///< shared by copies, which must not throw
 };
 
 /// A GPU driver refused a call. `what()` has the call, the driver's name for the error and its text.
@@ -33,7 +42,7 @@ private:
 /// A device_assert failed in a kernel. Reported where the program next waits for the stream.
 class KILN_API assertion_error : public error {
 public:
-  explicit assertion_error(std::string const& message) : error(message) {}
+  explicit assertion_error(std::string_view message) : error(message) {}
   ~assertion_error() override;
 };
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <span>
-#include <string>
+#include <string_view>
 
 #include "kiln/export.hpp"
 #include "kiln/graph/graph.hpp"
@@ -25,7 +25,7 @@ struct kernel_info {
   i64 arena_bytes = 0;             ///< host: scratch of one worker
   double compile_milliseconds = 0; ///< or of finding it in the cache
   bool from_cache = false;
-  std::string notes;               ///< remarks of compiler and assembler, one a line
+  std::string_view notes;          ///< remarks of compiler and assembler, one a line; kept until the program ends
 };
 
 namespace detail {
