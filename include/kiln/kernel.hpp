@@ -44,6 +44,7 @@
 #include <kiln/validate/program.hpp>
 #include <kiln/validate/sim_report.hpp>
 #include <kiln/validate/sim_barriers.hpp>
+#include <kiln/validate/sim_cluster.hpp>
 #include <kiln/validate/overlap.hpp>
 #include <kiln/validate/sim_sharing.hpp>
 #include <kiln/validate/simulate.hpp>

@@ -84,6 +84,12 @@ KILN_BODY(tensor_alloc) KILN_BODY(tensor_dealloc)
 
 /// Reports copies that nobody has waited for when the kernel ends.
 void check_exit(agent& a);
+/// Copies to other CTAs that may still read the memory of a CTA that ends.
+void check_copies_out(agent& a);
+/// When all CTAs of a cluster have ended: whether each knew of all that others did to it.
+void check_reached(agent& a);
+/// An agent reaches a barrier of another CTA.
+void check_remote_barrier(agent& a, int node, int slot);
 
 /// The bits of a view's elements, checked as a read by node i. In carrier type.
 void read_view(agent& a, int i, data const& view, std::vector<u64>& bits);

@@ -98,9 +98,10 @@ void access::unordered(std::size_t e, global_event const& before, char const* wa
   lanes const& l = agent_.run.clocks;
   bool const bulk = !l.is_agent(before.lane);
   std::string who, cure;
-  if (before.cta != agent_.block.number) {
+  if (before.cta != agent_.block.group.number) {
     dims const g = agent_.run.grid;
-    who = " in cta " + std::to_string(before.cta % g.x) + "," + std::to_string(before.cta / g.x % g.y) + "," + std::to_string(before.cta / (g.x * g.y));
+    who = l.ctas > 1 ? " in cluster " + std::to_string(before.cta)
+                     : " in cta " + std::to_string(before.cta % g.x) + "," + std::to_string(before.cta / g.x % g.y) + "," + std::to_string(before.cta / (g.x * g.y));
     cure = "CTAs run in any order: use a launch of its own, or an atomic after the one and before the other";
   } else {
     int const other = bulk ? before.lane - l.globals(0) : before.lane;

@@ -59,7 +59,11 @@ global_shadow::element* global_shadow::find(int parameter, u64 address) {
 
 bool global_shadow::ordered(agent const& a, global_event const& e) const {
   if (e.node < 0) return true;
-  if (e.cta == a.block.number) return a.now[e.lane] >= e.value;
+  if (e.cta == a.block.group.number) {
+    if (a.now[e.lane] >= e.value) return true;
+    if (e.lane < lanes_.agents && e.lane / lanes_.each == a.block.rank) return false;
+    if (lanes_.ctas == 1) return false;
+  }
   auto const known = published_.find(e.cta);
   if (known == published_.end()) return false;
   // The last that the CTA has acquired.
@@ -71,13 +75,15 @@ bool global_shadow::ordered(agent const& a, global_event const& e) const {
 global_event global_shadow::stamp(agent& a, int node, bool bulk_store) const {
   ++a.block.accesses;
   int const lane = bulk_store ? lanes_.globals(a.id) : a.id;
-  return {node, a.block.number, lane, bulk_store ? static_cast<u32>(a.copies.stores.size()) + 1 : a.now[a.id]};
+  return {node, a.block.group.number, lane, bulk_store ? static_cast<u32>(a.copies.stores.size()) + 1 : a.now[a.id]};
 }
 
 void global_shadow::release(agent& a) {
   if (regions_.empty() || a.published == a.block.accesses) return;
   a.published = a.block.accesses;
-  published_[a.block.number].push_back({++sequence_, a.now});
+  std::vector<published>& all = published_[a.block.group.number];
+  all.push_back({++sequence_, a.now});
+  if (lanes_.ctas > 1 && all.size() > 1) all.back().behind.join(all[all.size() - 2].behind); // CTAs of a cluster publish in turn
   ++a.now[a.id]; // what follows is not among it
 }
 

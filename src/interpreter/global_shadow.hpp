@@ -24,7 +24,7 @@ class agent;
 /// One access to an element, as later ones remember it.
 struct global_event {
   i32 node = -1; ///< -1: none
-  i32 cta = -1;  ///< linear
+  i32 cta = -1;  ///< linear; of a cluster whose CTAs meet: the cluster's number
   i32 lane = -1; ///< stamp
   u32 value = 0;
 };

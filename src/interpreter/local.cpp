@@ -34,8 +34,8 @@ std::string buffer_name(agent const& a, int b) {
 
 // -- one access ----------------------------------------------------------------------------------------------------------------
 
-local_access::local_access(agent& a, int i, data const& view, engine who)
-    : agent_(a), node_(i), buffer_(view.buffer), width_(static_cast<int>(bytes_of(a.graph.buffer(view.buffer).type))), who_(who) {
+local_access::local_access(agent& a, int i, data const& view, engine who, cta* target)
+    : agent_(a), target_(target ? *target : a.block), node_(i), buffer_(view.buffer), width_(static_cast<int>(bytes_of(a.graph.buffer(view.buffer).type))), who_(who) {
   a.pause();
   int const storage = a.run.arena.form[static_cast<std::size_t>(buffer_)].storage;
   if (!a.checking() || !a.run.arena.by_hand[static_cast<std::size_t>(storage)]) return;
@@ -45,20 +45,37 @@ local_access::local_access(agent& a, int i, data const& view, engine who)
 }
 
 u64 local_access::read(i32 offset) {
-  local_memory& local = agent_.block.local;
+  local_memory& local = target_.local;
   if (!local.shadow.empty()) note_read(offset);
   return local.read(offset, width_);
 }
 
 void local_access::note_read(i32 offset) {
-  local_memory& local = agent_.block.local;
   lanes const& l = agent_.run.clocks;
-  int const mine = who_ == engine::none ? agent_.id : l.agents + agent_.id;
-  int const lane = who_ == engine::none ? agent_.id : l.stores(agent_.id);
-  u32 const now = who_ == engine::none ? agent_.now[lane] : static_cast<u32>(agent_.copies.stores.size()) + 1;
+  bool const stores = who_ != engine::none;
+  u32 const now = stores ? static_cast<u32>(agent_.copies.stores.size()) + 1 : agent_.now[agent_.id];
+  if (l.readers > 0)
+    for (int b = 0; b < width_; ++b) target_.local.reads_of(offset + b)[agent_.number + (stores ? l.each : 0)] = {now, node_, -1};
+  check_read(offset);
+}
+
+void local_access::note_read(i32 offset, int rank, int slot, u32 phase) {
+  lanes const& l = agent_.run.clocks;
+  for (int b = 0; b < width_; ++b) target_.local.reads_of(offset + b)[2 * l.each + rank * l.each + agent_.number] = {phase, node_, l.barrier(slot)};
+  check_read(offset);
+}
+
+int local_access::agent_of(int reader) const { return target_.first_agent + reader % agent_.run.clocks.each; }
+int local_access::lane_of(int reader, byte_read const& r) const {
+  lanes const& l = agent_.run.clocks;
+  return r.lane >= 0 ? r.lane : reader < l.each ? agent_of(reader) : l.stores(agent_of(reader));
+}
+
+void local_access::check_read(i32 offset) {
+  local_memory& local = target_.local;
+  lanes const& l = agent_.run.clocks;
   for (int b = 0; b < width_; ++b) {
     byte_shadow const& s = local.shadow[static_cast<std::size_t>(offset + b)];
-    if (l.readers > 0) local.reads_of(offset + b)[mine] = {now, node_};
     if (s.lane < 0) {
       if (agent_.news(node_, "R-HZ15")) fault("R-HZ15", offset, " is read before any write");
       return;
@@ -117,7 +134,7 @@ bool local_access::shared_hazard(byte_shadow const& s, i32 offset) {
 }
 
 void local_access::write(i32 offset, u64 bits) {
-  local_memory& local = agent_.block.local;
+  local_memory& local = target_.local;
   if (!local.shadow.empty()) {
     claim(offset);
     for (int b = 0; b < width_; ++b) {
@@ -134,7 +151,7 @@ void local_access::write(i32 offset, u64 bits) {
 }
 
 void local_access::claim(i32 offset) {
-  local_memory& local = agent_.block.local;
+  local_memory& local = target_.local;
   if (local.shadow.empty()) return;
   lanes const& l = agent_.run.clocks;
   for (int b = 0; b < width_; ++b) {
@@ -143,8 +160,7 @@ void local_access::claim(i32 offset) {
     if (l.readers > 0) {
       byte_read const* const r = local.reads_of(offset + b);
       for (int k = 0; k < l.readers; ++k) {
-        int const lane = k < l.agents ? k : l.stores(k - l.agents);
-        if (r[k].value > agent_.now[lane]) return overtakes(k, r[k].node, offset);
+        if (r[k].value > agent_.now[lane_of(k, r[k])]) return overtakes(k, r[k].node, offset);
       }
     }
     if (who_ == engine::bulk && s.lane >= 0 && s.generic && agent_.now[l.fences(writer_of(s))] < s.value) return unfenced(s, offset);
@@ -153,7 +169,8 @@ void local_access::claim(i32 offset) {
 
 template <class... Parts>
 void local_access::fault(char const* rule, i32 offset, Parts const&... parts) {
-  agent_.fault(node_, rule, place(agent_, buffer_, offset), parts...);
+  std::string const where = &target_ == &agent_.block ? "" : " of CTA " + std::to_string(target_.rank);
+  agent_.fault(node_, rule, place(agent_, buffer_, offset), where, parts...);
 }
 
 namespace {
@@ -177,7 +194,7 @@ void local_access::hazard_of_read(byte_shadow const& s, i32 offset) {
             agent_.block.name_of(s.lane), "; signal a barrier after the write, and wait for it here");
   } else if (l.is_barrier(s.lane)) {
     if (agent_.news(node_, "R-HZ01"))
-      fault("R-HZ01", offset, " is read while the async_load_bulk of ", agent_.line_of(s.writer), " may be in flight; wait for ",
+      fault("R-HZ01", offset, " is read while the ", name_of(agent_.at(s.writer).code), " of ", agent_.line_of(s.writer), " may be in flight; wait for ",
             agent_.block.barrier_name(s.lane - l.agents), " phase ", s.value - 1, " first");
   } else if (async_copy const* const c = copy_of(agent_, s); c && c->group < 0) {
     // what is missing stands behind the load, so that is the statement to show
@@ -199,13 +216,18 @@ void local_access::hazard_of_write(byte_shadow const& s, i32 offset) {
     return;
   }
   if (agent_.news(node_, "R-HZ02"))
-    fault("R-HZ02", offset, " is written over the ", l.is_barrier(s.lane) ? "async_load_bulk" : "async_load", " of ",
+    fault("R-HZ02", offset, " is written over the ", name_of(agent_.at(s.writer).code), " of ",
           agent_.line_of(s.writer), ", which may be in flight; wait for it first");
 }
 
 void local_access::overtakes(int reader, int node, i32 offset) {
   lanes const& l = agent_.run.clocks;
-  if (reader >= l.agents) {
+  if (reader >= 2 * l.each) {
+    if (agent_.news(node_, "R-HZ04"))
+      fault("R-HZ04", offset, " is written while the async_remote_copy of ", agent_.line_of(node), " may still read it; learn first, by an arrival from the CTA that it goes to, that it is complete");
+    return;
+  }
+  if (reader >= l.each) {
     if (agent_.news(node_, "R-HZ04"))
       fault("R-HZ04", offset, " is written while the async_store_bulk of ", agent_.line_of(node), " may still read it; async_store_wait(0) first");
     return;
@@ -214,13 +236,13 @@ void local_access::overtakes(int reader, int node, i32 offset) {
     char const* const shared = rule_of_sharing(true);
     if (agent_.news(node_, shared))
       fault(shared, offset, " is written, but nothing orders this after the read of the same bytes through ", place(agent_, leaf, offset), " (",
-            agent_.line_of(node), " in ", agent_.block.name_of(reader), "); wait for a barrier that it signals after that read");
+            agent_.line_of(node), " in ", agent_.block.name_of(agent_of(reader)), "); wait for a barrier that it signals after that read");
     return;
   }
   char const* const rule = who_ == engine::none ? "R-HZ13" : "R-HZ03";
   if (agent_.news(node_, rule))
     fault(rule, offset, " is written, but nothing orders this after the read of ", agent_.line_of(node), " in ",
-          agent_.block.name_of(reader), "; wait for a barrier that it signals after that read");
+          agent_.block.name_of(agent_of(reader)), "; wait for a barrier that it signals after that read");
 }
 
 void local_access::unfenced(byte_shadow const& s, i32 offset) {

@@ -8,7 +8,8 @@ class local_access {
 public:
   /// Who makes the access: the agent itself, or an engine for it. Bulk copies go another way to memory and need fences.
   enum class engine : u8 { none, copy, bulk };
-  local_access(agent& a, int i, data const& view, engine who = engine::none);
+  /// `target`: the CTA whose memory it is; null: the agent's.
+  local_access(agent& a, int i, data const& view, engine who = engine::none, cta* target = nullptr);
 
   u64 read(i32 offset);
   void write(i32 offset, u64 bits);
@@ -16,6 +17,8 @@ public:
   void claim(i32 offset);
   /// Checks that an engine may read here, and notes that it does.
   void note_read(i32 offset);
+  /// The same for a copy to CTA `rank` of the cluster that completes with phase `phase` of a barrier.
+  void note_read(i32 offset, int rank, int slot, u32 phase);
   int width() const { return width_; }
 
 private:
@@ -35,7 +38,13 @@ private:
   /// The agent behind an ordinary write.
   static int writer_of(byte_shadow const& s) { return s.lane; }
 
+  void check_read(i32 offset);
+  /// The agent that a kind of read belongs to, and its lane.
+  int agent_of(int reader) const;
+  int lane_of(int reader, byte_read const& r) const;
+
   agent& agent_;
+  cta& target_;
   int node_, buffer_, width_;
   engine who_;
 };

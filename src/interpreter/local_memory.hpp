@@ -40,6 +40,7 @@ struct byte_shadow {
 struct byte_read {
   u32 value = 0;
   i32 node = -1;
+  i32 lane = -1; ///< of a copy to another CTA: the barrier on which it completes
 };
 
 /// An asynchronous copy into local memory.

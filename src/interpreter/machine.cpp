@@ -75,6 +75,8 @@ void launch::check_arguments() const {
   auto refuse = [](std::string const& what) { throw std::invalid_argument("kiln: interpreter: " + what); };
   if (grid.x < 0 || grid.y < 0 || grid.z < 0) refuse("the grid has a negative extent");
   if (options.resident_ctas < 1) refuse("resident_ctas is less than 1");
+  dims const& c = graph.attrs.cluster;
+  if (grid.x % c.x != 0 || grid.y % c.y != 0 || grid.z % c.z != 0) refuse("the grid is not a multiple of the cluster");
   if (arguments.size() != graph.params.size())
     refuse(std::to_string(arguments.size()) + " arguments for " + std::to_string(argument_count(graph.params)) + " parameters");
   for (std::size_t i = 0; i < arguments.size(); ++i) {
@@ -94,23 +96,24 @@ report launch::run() {
   i64 count = 0;
   if (__builtin_mul_overflow(grid.x, grid.y, &count) || __builtin_mul_overflow(count, grid.z, &count) || count > 1 << 30)
     throw std::invalid_argument("kiln: interpreter: more than 2^30 CTAs; check a part of the grid");
-  std::vector<i64> waiting(static_cast<std::size_t>(count)); // linear ids, the next at the back
+  dims const c = clocks.ctas > 1 ? graph.attrs.cluster : dims{}, clusters{grid.x / c.x, grid.y / c.y, grid.z / c.z};
+  std::vector<i64> waiting(static_cast<std::size_t>(count / clocks.ctas)); // linear ids of clusters, the next at the back
   std::iota(waiting.rbegin(), waiting.rend(), i64{0});
   if (options.order == order::seeded) std::shuffle(waiting.begin(), waiting.end(), random);
 
-  std::vector<std::unique_ptr<cta>> resident;
+  std::vector<std::unique_ptr<cluster>> resident;
   std::size_t turn = 0;
   try {
     while (!waiting.empty() || !resident.empty()) {
       while (!waiting.empty() && resident.size() < static_cast<std::size_t>(options.resident_ctas)) {
         i64 const id = waiting.back();
         waiting.pop_back();
-        resident.push_back(std::make_unique<cta>(*this, dims{id % grid.x, id / grid.x % grid.y, id / (grid.x * grid.y)}));
+        dims const at{id % clusters.x * c.x, id / clusters.x % clusters.y * c.y, id / (clusters.x * clusters.y) * c.z};
+        resident.push_back(std::make_unique<cluster>(*this, static_cast<i32>(id), at));
       }
       turn = options.order == order::seeded ? random() % resident.size() : (turn + 1) % resident.size();
-      cta& c = *resident[turn];
-      c.thread.resume();
-      if (c.thread.done()) resident.erase(resident.begin() + static_cast<std::ptrdiff_t>(turn));
+      resident[turn]->resume();
+      if (resident[turn]->done()) resident.erase(resident.begin() + static_cast<std::ptrdiff_t>(turn));
     }
   } catch (stop_run const&) { result.stopped = true; }
   return std::move(result);
@@ -141,19 +144,10 @@ void launch::add_fault(int node, char const* rule, std::string const& what, dims
   result.diagnostics.push_back(std::move(f));
 }
 
-// -- cta, agent ------------------------------------------------------------------------------------------------------------
+// -- agent -------------------------------------------------------------------------------------------------------------------
 
-cta::cta(launch& l, dims i)
-    : run(l), id(i), number(static_cast<i32>(i.x + l.grid.x * (i.y + l.grid.y * i.z))), local(l.arena, l.clocks, l.options), meeting(l.graph, l.clocks),
-      agents(static_cast<std::size_t>(l.clocks.agents)), worker(std::make_unique<agent>(*this, 0)),
-      thread([this] { worker->run_kernel(); }) {
-  agents[0] = worker.get();
-  agent_names();
-}
-cta::~cta() = default;
-
-agent::agent(cta& c, int number)
-    : block(c), run(c.run), graph(c.run.graph), id(number), threads(32 * graph.attrs.num_warps), now(c.run.clocks.count),
+agent::agent(cta& c, int the_id)
+    : block(c), run(c.run), graph(c.run.graph), id(the_id), number(the_id - c.first_agent), threads(32 * graph.attrs.num_warps), now(c.run.clocks.count),
       copies(c.local, c.run.options, c.run.random), contents(static_cast<std::size_t>(graph.size())) {
   now[id] = 1;
 }
@@ -211,6 +205,9 @@ std::string agent::trace_text(int i) const {
   case op::async_load: return of("start copy into", 1);
   case op::async_load_bulk: return of("start copy into", 1);
   case op::async_store_bulk: return of("start copy from", 1);
+  case op::remote_store: return of("write to another CTA:", 0);
+  case op::async_remote_store: return of("start write to another CTA:", 0);
+  case op::async_remote_copy: return of("start copy from", 1);
   case op::async_commit: return "commit";
   case op::async_wait: return "wait for copies (" + std::to_string(graph.attribute(i, 0)) + " pending)";
   case op::async_store_wait: return "wait for stores (" + std::to_string(graph.attribute(i, 0)) + " pending)";
@@ -220,7 +217,7 @@ std::string agent::trace_text(int i) const {
   case op::async_arrive: return of("copies arrive", 0);
   case op::named_barrier_wait: return "wait barrier " + std::to_string(graph.attribute(i, 0));
   case op::named_barrier_arrive: return "arrive barrier " + std::to_string(graph.attribute(i, 0));
-  case op::fence: case op::sync: case op::agent_sync: return std::string(name_of(graph[i].code));
+  case op::fence: case op::sync: case op::agent_sync: case op::cluster_barrier: case op::fence_barrier_init: return std::string(name_of(graph[i].code));
   default: return {};
   }
 }
@@ -273,9 +270,10 @@ report run(graph_view graph, dims grid, std::span<host_argument const> arguments
 
 report run_all_policies(graph_view graph, dims grid, std::span<host_argument const> arguments, run_options options) {
   options.policy = completion::late;
+  bool const clusters = cluster_size(graph.attrs) > 1;
   bool const asynchronous =
-      std::any_of(graph.nodes.begin(), graph.nodes.end(), [](node const& n) {
-        return n.code == op::async_load || n.code == op::async_load_bulk || n.code == op::async_store_bulk || n.code == op::tasks_begin;
+      std::any_of(graph.nodes.begin(), graph.nodes.end(), [clusters](node const& n) {
+        return (clusters && is_of_clusters(n.code)) || n.code == op::async_remote_store || n.code == op::async_remote_copy || n.code == op::async_load || n.code == op::async_load_bulk || n.code == op::async_store_bulk || n.code == op::tasks_begin;
       });
   bool const seeded = asynchronous || options.order == order::seeded;
   u64 const first = options.seed;

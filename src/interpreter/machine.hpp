@@ -1,6 +1,8 @@
 // The machine that runs a graph: a launch has CTAs, a CTA has local memory, barriers and agents, an agent has a program
 // counter and the content of every node. Bodies of operations (bodies.hpp) see it through `agent`.
 //
+// CTAs of a cluster whose CTAs reach each other run together (class cluster); any other CTA is a cluster of its own.
+//
 // A CTA runs on a fiber. Where tasks begin, that fiber becomes their scheduler: every replica of every task is an agent on a
 // fiber of its own, chosen by the seed among those that are not blocked. When all are blocked, the engines deliver one more
 // copy; when they have none, that is a deadlock.
@@ -58,22 +60,57 @@ private:
 };
 
 class agent;
+class cta;
 
-/// One CTA: its local memory, its barriers, and its agents on fibers.
+/// CTAs that run together: their barriers, and the names of their agents.
+class cluster {
+public:
+  /// `id`: of its first CTA.
+  cluster(launch& l, i32 number, dims id);
+  ~cluster();
+  launch& run;
+  i32 const number; ///< linear
+  rendezvous meeting;
+  std::vector<agent*> agents;     ///< of all CTAs; null before and after their tasks
+  std::vector<std::string> names; ///< of agents, for messages
+  std::vector<std::unique_ptr<cta>> ctas; ///< by rank
+
+  /// Runs one of them until it blocks, or takes turns.
+  void resume();
+  bool done() const;
+  bool alone() const { return ctas.size() == 1; }
+
+private:
+  void agent_names();
+  std::size_t turn_ = 0;
+};
+
+/// The last access from another CTA, by lane.
+struct remote_touch {
+  u32 value = 0;
+  int node = -1, agent = -1;
+};
+
+/// One CTA: its local memory, and its agents on fibers.
 class cta {
 public:
-  cta(launch& l, dims id);
+  cta(cluster& c, int rank, dims id);
   ~cta();
   launch& run;
+  cluster& group;
   dims const id;
-  i32 const number;    ///< linear id
+  int const rank;        ///< in the cluster
+  int const first_agent, first_slot; ///< numbers of its agents and barriers begin here
   u64 accesses = 0;    ///< to global memory that is followed
   u64 acquired = 0;    ///< releases of all CTAs that this one has seen
   local_memory local;
-  rendezvous meeting;
-  std::vector<agent*> agents;    ///< by number; null before and after their tasks
-  std::vector<std::string> names; ///< of agents, for messages
-  std::unique_ptr<agent> worker; ///< the kernel's own: number 0
+  rendezvous& meeting;
+  std::vector<agent*>& agents;
+  std::vector<std::string> const& names;
+  std::vector<remote_touch> touched; ///< by lane; empty: no other CTA has reached it
+  bool ended = false;
+  clock at_end;        ///< what was behind it then
+  std::unique_ptr<agent> worker; ///< the kernel's own
   fiber thread;
 
   std::string const& name_of(int agent) const { return names[static_cast<std::size_t>(agent)]; }
@@ -82,21 +119,20 @@ public:
   void run_tasks(int begin);
   /// Nobody can go on, and no engine has anything left: reports who waits for what, and ends the run.
   [[noreturn]] void deadlock();
-  int tasks_running = 0; ///< agents of the region that runs now
-
-private:
-  void agent_names();
+  /// Another CTA reaches this one's memory or barriers: an access of its agent, or (lane >= 0) a copy that completes later.
+  void touch(agent& by, int node, int lane = -1, u32 value = 0);
 };
 
 /// What executes: a set of warps with one program order. The whole CTA, or a replica of a task.
 class agent {
 public:
-  agent(cta& c, int number);
+  agent(cta& c, int id);
 
   cta& block;
   launch& run;
   graph_view const& graph;
-  int const id;
+  int const id;     ///< in the cluster
+  int const number; ///< in the CTA: 0 is the kernel's own
   int replica = 0;
   int threads = 0;
   clock now;           ///< what is behind this agent
@@ -137,13 +173,13 @@ public:
   /// Lets other agents and CTAs run.
   void yield() {
     if (own) own->yield();
-    else if (run.options.resident_ctas > 1) block.thread.yield();
+    else if (run.options.resident_ctas > 1 || !block.group.alone()) block.thread.yield();
   }
 
   // -- traces ------------------------------------------------------------------------------------------------------------
   bool tracing() const { return static_cast<bool>(run.options.trace); }
   void trace(trace_event::kind what, int node, std::string text, u64 copy = 0) {
-    run.options.trace({what, ++run.time, block.id, id, node, copy, std::move(text)});
+    run.options.trace({what, ++run.time, block.id, number, node, copy, std::move(text)});
   }
   /// A number for a copy that starts now, in traces; 0 without.
   u64 trace_copy(int node, int view, char const* what) {
@@ -163,7 +199,7 @@ public:
     if (!news(node, rule)) return;
     std::ostringstream s;
     ((s << parts), ...);
-    run.add_fault(node, rule, s.str(), block.id, id == 0 ? std::string() : block.name_of(id));
+    run.add_fault(node, rule, s.str(), block.id, number == 0 ? std::string() : block.name_of(id));
   }
   /// "parameter 2", for messages.
   std::string parameter(int origin) const { return "parameter " + std::to_string(origin); }

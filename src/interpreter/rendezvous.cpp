@@ -8,10 +8,11 @@
 namespace kiln::interpreter {
 
 rendezvous::rendezvous(graph_view const& g, lanes const& l) {
+  all.arrived = all.completed = clock(l.count);
   for (int i = 0; i < g.size(); ++i) {
     if (g[i].code == op::named_barrier_wait || g[i].code == op::named_barrier_arrive) {
       if (named.empty()) {
-        named.resize(lanes::named_barriers);
+        named.resize(static_cast<std::size_t>(l.ctas * lanes::named_barriers));
         for (named_state& s : named) {
           s.arrived = s.completed = clock(l.count);
           s.here.assign(static_cast<std::size_t>(l.agents), false);
@@ -30,6 +31,7 @@ rendezvous::rendezvous(graph_view const& g, lanes const& l) {
       barriers.push_back(std::move(b));
     }
   }
+  for (int more = (l.ctas - 1) * l.slots_each, k = 0; k < more; ++k) barriers.push_back(barriers[static_cast<std::size_t>(k)]); // of the other CTAs
 }
 
 void rendezvous::member(agent& a, int node, int slot) {
@@ -92,9 +94,24 @@ void rendezvous::wait(agent& a, int node, int slot, bool parity) {
   b.waited[static_cast<std::size_t>(a.id)] = a.now[a.id];
 }
 
+void rendezvous::meet_cluster(agent& a, int node) {
+  all.arrived.join(a.now);
+  ++a.now[a.id];
+  all.last = node;
+  u32 const mine = all.generation;
+  if (++all.present == a.run.clocks.ctas) {
+    all.present = 0;
+    ++all.generation;
+    all.completed = all.arrived;
+  }
+  a.wait_until(node, [this, mine] { return all.generation != mine; });
+  a.now.join(all.completed);
+}
+
 void rendezvous::meet(agent& a, int node, int id, i64 threads, bool wait) {
-  named_state& s = named[static_cast<std::size_t>(id)];
-  int const lane = a.run.clocks.named(id);
+  int const which = a.block.rank * lanes::named_barriers + id;
+  named_state& s = named[static_cast<std::size_t>(which)];
+  int const lane = a.run.clocks.named(which);
   auto const me = static_cast<std::size_t>(a.id);
   auto refuse = [&](auto const&... why) {
     if (a.checking() && a.news(node, "R-BR08")) a.fault(node, "R-BR08", "named barrier ", id, why...);
@@ -146,7 +163,7 @@ void rendezvous::land(agent& a, engine_event e) {
     b.arrived.join(e.known);
     b.pending -= e.arrivals;
   } else {
-    a.block.local.deliver(e.copy);
+    a.block.group.ctas[static_cast<std::size_t>(e.cta)]->local.deliver(e.copy);
     b.signalled += e.bytes;
   }
   complete(a, e.node, e.slot);
@@ -169,7 +186,7 @@ void rendezvous::advance(agent& a) {
 // -- bodies ------------------------------------------------------------------------------------------------------------------
 
 void body<op::alloc_barriers>::run(agent& a, int i) {
-  a.out(i).bits.assign(1, static_cast<u64>(a.run.clocks.first_slot[static_cast<std::size_t>(i)]));
+  a.out(i).bits.assign(1, static_cast<u64>(a.block.first_slot + a.run.clocks.first_slot[static_cast<std::size_t>(i)]));
 }
 
 void body<op::barrier_index>::run(agent& a, int i) {
@@ -203,6 +220,7 @@ void body<op::barrier_arrive>::run(agent& a, int i) {
   if (refused(a, i, 1)) return;
   a.pause();
   int const slot = slot_of(a, i, 0);
+  if (a.at(a.graph.operand(i, 0)).code == op::remote_barrier) check_remote_barrier(a, i, slot);
   i64 const each = a.block.meeting.barriers[static_cast<std::size_t>(slot)].per_thread ? a.threads : 1;
   a.block.meeting.arrive(a, i, slot, each * a.graph.attribute(i, 0));
 }
@@ -259,6 +277,7 @@ void body<op::async_load_bulk>::run(agent& a, int i) {
   e.slot = slot;
   e.node = i;
   e.bytes = static_cast<i64>(from.size()) * to.width();
+  e.cta = a.block.rank;
   e.copy.node = i;
   e.copy.buffer = view.buffer;
   e.copy.element_bytes = to.width();

@@ -18,6 +18,8 @@ struct barrier_state {
   i64 pending = 1;      ///< arrivals still to come
   i64 expected = 0, signalled = 0, issued = 0; ///< bytes of the present phase
   u32 phase = 0;        ///< phases completed
+  u32 ready = 0;        ///< when its CTA made it ready for others; 0: not yet
+  int ready_by = 0;     ///< agent
   u32 engine_phase = 0; ///< one more than the phase of the last copy or arrival by an engine
   int last = -1;        ///< node of the last arrival or copy
   int last_agent = -1;
@@ -40,10 +42,19 @@ struct engine_event {
   int by = -1;            ///< agent
   int node = -1;
   i64 bytes = 0;          ///< of a bulk copy
+  int cta = -1;           ///< rank of the CTA whose memory it goes to
   async_copy copy{};
   i64 arrivals = 0;       ///< of async_arrive
   u32 copies = 0;         ///< which lets that many copies of its agent land first
   clock known{};
+};
+
+/// The barrier of a cluster.
+struct cluster_meeting {
+  int present = 0;
+  u32 generation = 0;
+  int last = -1; ///< node of the last arrival
+  clock arrived, completed;
 };
 
 class rendezvous {
@@ -51,12 +62,15 @@ public:
   rendezvous(graph_view const& g, lanes const& l);
   std::vector<barrier_state> barriers; ///< by slot
   std::vector<named_state> named;
+  cluster_meeting all; ///< CTAs
   std::deque<engine_event> events;     ///< that the engines have not delivered
 
   void arrive(agent& a, int node, int slot, i64 count);
   void expect(agent& a, int node, int slot, i64 bytes);
   void wait(agent& a, int node, int slot, bool parity);
   void meet(agent& a, int node, int id, i64 threads, bool wait);
+  /// The cluster barrier.
+  void meet_cluster(agent& a, int node);
   void issue(agent& a, engine_event e);
   /// One more event lands: any, by the seed. False when there is none.
   bool deliver_one(agent& a);

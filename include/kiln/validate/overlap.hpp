@@ -124,10 +124,13 @@ constexpr void find_peers(graph_view const& g, sim_program const& p, atom_peers&
   vec<bool> used;
   for (int b = 0; b < buffers; ++b) used.add() = false;
   for (int i = 0; i < p.code.size(); ++i)
-    if (sim_op const c = p.code[i].code; c == sim_op::read || c == sim_op::write || c == sim_op::async || c == sim_op::bulk_load || c == sim_op::bulk_store) used[p.boxes[p.code[i].a].buffer] = true;
+    if (sim_op const c = p.code[i].code; touches_box(c)) {
+      used[p.boxes[p.code[i].a].buffer] = true;
+      if (c == sim_op::remote_copy) used[p.boxes[p.code[i].target].buffer] = true;
+    }
   // Boxes of the atoms that matter.
   vec<byte_box> boxes;
-  for (int k = 0; k < p.atoms; ++k) boxes.add();
+  for (int k = 0; k < p.cta_atoms; ++k) boxes.add();
   for (int b = 0; b < buffers; ++b) {
     if (!used[b]) continue;
     local_form const f = local_form_of(g, b);
@@ -147,7 +150,7 @@ constexpr void find_peers(graph_view const& g, sim_program const& p, atom_peers&
           byte_box const &s = boxes[k], &t = boxes[j];
           if (++compared > most) {
             out.complete = false;
-            while (out.first.size() <= p.atoms) out.first.add() = out.atoms.size();
+            while (out.first.size() <= p.cta_atoms) out.first.add() = out.atoms.size();
             return;
           }
           if (s.base >= t.end() || t.base >= s.end()) continue;

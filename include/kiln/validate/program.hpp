@@ -11,6 +11,7 @@
 #pragma once
 #include <kiln/graph/local_layout.hpp>
 #include <kiln/validate/sim_program.hpp>
+#include <kiln/graph/cluster.hpp>
 #include <kiln/validate/static_mask.hpp>
 
 namespace kiln::detail {
@@ -28,6 +29,7 @@ public:
     choose_symbols();
     emit();
     cut();
+    repeat();
     return true;
   }
 
@@ -97,7 +99,7 @@ public:
 private:
   static constexpr bool touches(op o) {
     return o == op::local_load || o == op::local_store || o == op::local_gather || o == op::local_scatter || o == op::async_load ||
-           o == op::async_commit || o == op::async_wait || (o >= op::barrier_wait && o <= op::async_store_wait && o != op::agent_sync);
+           o == op::async_commit || o == op::async_wait || (o >= op::barrier_wait && o <= op::async_store_wait && o != op::agent_sync) || (o >= op::remote_store && o <= op::fence_barrier_init);
   }
   constexpr bool is_event(int i) const {
     if (touches(g_[i].code)) return true;
@@ -152,7 +154,7 @@ private:
             if (t >= 0) need(t);
         continue;
       }
-      if (o >= op::barrier_wait && o <= op::async_store_wait) {
+      if ((o >= op::barrier_wait && o <= op::async_store_wait) || o >= op::remote_store) {
         need_meeting(i);
         continue;
       }
@@ -188,10 +190,11 @@ private:
       node const& n = g_[o];
       if (n.kind == node_kind::view)
         need_view(o);
-      else if (n.kind == node_kind::barrier)
+      else if (n.kind == node_kind::barrier) {
         need(g_.operand(o, 1));
-      else if (n.kind == node_kind::value)
-        need(o); // parity, predicate
+        if (n.code == op::remote_barrier) need(g_.operand(g_.operand(o, 0), 1));
+      } else if (n.kind == node_kind::value && n.shape == 0)
+        need(o); // parity, predicate, rank
     }
   }
   constexpr void need_view(int v) {
@@ -234,12 +237,23 @@ private:
   constexpr bool is_root(int i) const {
     node const& n = g_[i];
     if (n.kind == node_kind::token || n.code == op::constant || n.code == op::for_begin || n.code == op::var || n.code == op::var_get ||
-        n.code == op::replica_id)
+        n.code == op::replica_id || n.code == op::cluster_rank || cluster_axis(i) >= 0)
       return false;
     if (n.kind != node_kind::value || n.shape != 0 || !(is_int(n.type) || is_bool(n.type)) || !evaluates(n.code)) return true;
     for (std::int32_t o : g_.operands(i))
       if (g_[o].shape != 0 || !(is_int(g_[o].type) || is_bool(g_[o].type))) return true;
     return false;
+  }
+  /// The axis of the cluster along which node i, `program_id(axis) % extent`, says where the CTA is; -1: it is something else.
+  constexpr int cluster_axis(int i) const {
+    node const& n = g_[i];
+    if (g_.attrs.cluster == dims{} || (n.code != op::rem && n.code != op::bit_and)) return -1;
+    node const &a = g_[g_.operand(i, 0)], &b = g_[g_.operand(i, 1)];
+    if (a.code != op::program_id || b.code != op::constant) return -1;
+    int const axis = static_cast<int>(g_.attribute(g_.operand(i, 0), 0));
+    std::int64_t const extent = axis == 0 ? g_.attrs.cluster.x : axis == 1 ? g_.attrs.cluster.y : g_.attrs.cluster.z;
+    std::int64_t const by = g_.attribute(g_.operand(i, 1), 0) + (n.code == op::bit_and);
+    return by == extent && (n.code == op::rem || (extent & (extent - 1)) == 0) ? axis : -1;
   }
   /// Different at each execution, so that two mentions are two values.
   static constexpr bool fresh(op o) { return !has(o, trait::pure) || o == op::combine_arg || o == op::dot; }
@@ -261,7 +275,7 @@ private:
       number_[i] = i;
       if (x.code == op::constant) {
         folded_[i] = wrap(x.type, g_.attribute(i, 0));
-      } else if (x.code == op::for_begin || x.code == op::var || x.code == op::var_get || x.kind == node_kind::token || x.code == op::replica_id) {
+      } else if (x.code == op::for_begin || x.code == op::var || x.code == op::var_get || x.kind == node_kind::token || x.code == op::replica_id || x.code == op::cluster_rank || cluster_axis(i) >= 0) {
         varies_[i] = true;
         continue;
       } else if (is_root(i)) {
@@ -506,6 +520,7 @@ private:
         if (!kept_[begin]) break;
         p_.code[start_[begin]].b = p_.agents.size();
         p_.code[start_[begin]].target = p_.code.size();
+        if (joins_cluster(g_, begin)) put(sim_op::cluster, begin);
         break;
       }
       case op::task_begin:
@@ -558,6 +573,13 @@ private:
     if (x.code == op::replica_id) {
       register_[i] = new_register(unknown);
       put(sim_op::replica, i).a = register_[i];
+      return;
+    }
+    if (int const axis = x.code == op::cluster_rank ? -1 : cluster_axis(i); x.code == op::cluster_rank || axis >= 0) {
+      register_[i] = new_register(unknown);
+      instruction& c = put(sim_op::rank, i);
+      c.a = register_[i];
+      c.b = axis;
       return;
     }
     if (folded_[i] != unknown) {
@@ -660,11 +682,57 @@ private:
       p_.named |= 1u << (c.a & 15);
       return;
     }
+    case op::remote_store:
+      p_.agents[present_].writes = true;
+      if (access(sim_op::remote_store, i, g_.operand(i, 0))) p_.code.back().c = register_[g_.operand(i, 2)];
+      return;
+    case op::async_remote_store: case op::async_remote_copy: remote_write(i); return;
+    case op::cluster_barrier: put(sim_op::cluster, i); return;
+    case op::fence_barrier_init: put(sim_op::ready, i); return;
     case op::fence:
       if (static_cast<fence>(g_.attribute(i, 0)) == fence::async_shared) put(sim_op::fence, i);
       return;
     default: return;
     }
+  }
+  constexpr void remote_write(int i) {
+    bool const copies = g_[i].code == op::async_remote_copy;
+    p_.bulk = p_.bulk || copies;
+    int const from = copies ? box_of(g_.operand(i, 1)) : -1;
+    if (copies && !p_.boxes[from].exact) {
+      if (p_.left_out < 0) p_.left_out = i;
+      return;
+    }
+    if (!access(copies ? sim_op::remote_copy : sim_op::remote_async, i, g_.operand(i, 0))) return;
+    instruction& c = p_.code.back();
+    c.b = barrier(g_.operand(i, 3));
+    c.c = register_[g_.operand(i, 2)];
+    c.target = from;
+    if (copies)
+      if (int const slots = g_.buffer(p_.boxes[from].buffer).slots; slots > p_.ring) p_.ring = slots;
+  }
+  /// Agents, barriers and atoms of the other CTAs of a cluster: like those of the first.
+  constexpr void repeat() {
+    p_.cta_agents = p_.agents.size();
+    p_.cta_slots = p_.slot_alloc.size();
+    p_.cta_atoms = p_.atoms;
+    bool meet = false;
+    for (int i = 0; i < g_.size() && !meet && g_.attrs.cluster != dims{}; ++i) meet = is_of_clusters(g_[i].code);
+    if (!meet) return;
+    p_.ctas = cluster_size(g_.attrs);
+    for (int cta = 1; cta < p_.ctas; ++cta) {
+      for (int i = 0; i < p_.cta_agents; ++i) {
+        agent_range const a = p_.agents[i];
+        agent_range& to = p_.agents.add();
+        to = a;
+        to.cta = cta;
+      }
+      for (int i = 0; i < p_.cta_slots; ++i) {
+        std::int32_t const alloc = p_.slot_alloc[i];
+        p_.slot_alloc.add() = alloc;
+      }
+    }
+    p_.atoms *= p_.ctas;
   }
   /// A jump around node i when its predicate, operand j, is known to be false; -1 without one.
   constexpr int guard(int i, int j) {
@@ -685,6 +753,12 @@ private:
   }
   constexpr int barrier(int i) {
     if (barrier_[i] >= 0) return barrier_[i];
+    if (g_[i].code == op::remote_barrier) {
+      barrier_reference there = p_.barriers[barrier(g_.operand(i, 0))];
+      there.rank = register_[g_.operand(i, 1)];
+      p_.barriers.add() = there;
+      return barrier_[i] = p_.barriers.size() - 1;
+    }
     barrier_reference r;
     r.node = g_.operand(i, 0);
     r.first = barrier_[r.node];
@@ -805,7 +879,8 @@ private:
         per_slot = 1;
         for (int c = 0; c < p_.code.size(); ++c) {
           instruction& x = p_.code[c];
-          if ((x.code == sim_op::read || x.code == sim_op::write || x.code == sim_op::async || x.code == sim_op::bulk_load || x.code == sim_op::bulk_store) && p_.boxes[x.a].buffer == k && !p_.boxes[x.a].whole) {
+          auto finely = [&](int b) { return p_.boxes[b].buffer == k && !p_.boxes[b].whole; };
+          if (touches_box(x.code) && (finely(x.a) || (x.code == sim_op::remote_copy && finely(x.target)))) {
             if (p_.left_out < 0) p_.left_out = x.node;
             x.code = sim_op::jump;
             x.target = c + 1;

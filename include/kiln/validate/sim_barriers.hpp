@@ -47,6 +47,8 @@ protected:
     int const n = p_.agents.size();
     int lanes = n + p_.slot_alloc.size();
     for (int i = 0; i < 16; ++i) named_lane_[i] = p_.named >> i & 1 ? lanes++ : -1;
+    named_count_ = lanes - n - p_.slot_alloc.size();
+    lanes += named_count_ * (p_.ctas - 1); // of the other CTAs
     agents_ = new agent[static_cast<unsigned>(n)]{};
     lane_agent_ = new int[static_cast<unsigned>(lanes + 3 * n)]{};
     lane_kind_ = new lane_kind[static_cast<unsigned>(lanes + 3 * n)]{};
@@ -79,9 +81,9 @@ protected:
       waited_ = new std::uint64_t[static_cast<unsigned>(slots * words_)]{};
     }
     if (p_.named) {
-      named_ = new named_barrier[16]{};
-      named_arrived_ = new std::uint64_t[static_cast<unsigned>(16 * words_)]{};
-      named_completed_ = new std::uint64_t[static_cast<unsigned>(16 * words_)]{};
+      named_ = new named_barrier[static_cast<unsigned>(16 * p_.ctas)]{};
+      named_arrived_ = new std::uint64_t[static_cast<unsigned>(16 * p_.ctas * words_)]{};
+      named_completed_ = new std::uint64_t[static_cast<unsigned>(16 * p_.ctas * words_)]{};
     }
   }
   constexpr void release_agents() {
@@ -101,12 +103,13 @@ protected:
   }
   constexpr void reset_agents() {
     int const n = p_.agents.size(), slots = p_.slot_alloc.size();
-    for (int i = 0; i < register_count_; ++i) files_[i] = p_.constants[i];
+    for (int c = 0; c < p_.ctas; ++c)
+      for (int i = 0; i < register_count_; ++i) files_[c * p_.cta_agents * register_count_ + i] = p_.constants[i];
     for (int i = 0; i < n * words_; ++i) clocks_[i] = 0;
     for (int i = 0; i < n; ++i) {
       agent a;
       a.pc = p_.agents[i].begin;
-      a.running = i == 0;
+      a.running = p_.agents[i].task < 0;
       a.loads_lane = agents_[i].loads_lane;
       a.stores_lane = agents_[i].stores_lane;
       a.fence_lane = agents_[i].fence_lane;
@@ -120,11 +123,12 @@ protected:
       barriers_[i].pending = static_cast<int>(g_.attribute(p_.slot_alloc[i], 1));
     }
     if (!p_.named) return;
-    for (int i = 0; i < 16 * words_; ++i) named_arrived_[i] = named_completed_[i] = 0;
-    for (int i = 0; i < 16; ++i) named_[i] = named_barrier{};
+    for (int i = 0; i < 16 * p_.ctas * words_; ++i) named_arrived_[i] = named_completed_[i] = 0;
+    for (int i = 0; i < 16 * p_.ctas; ++i) named_[i] = named_barrier{};
   }
   constexpr void enter(int who) {
     who_ = who;
+    cta_ = p_.agents[who].cta;
     me_ = &agents_[who];
     clock_ = clocks_ + who * words_;
     registers_ = files_ + who * register_count_;
@@ -134,9 +138,10 @@ protected:
 
   // -- tasks -----------------------------------------------------------------------------------------------------------------
   constexpr step fork(instruction const& x) {
+    int const from = x.a + cta_ * p_.cta_agents, to = x.b + cta_ * p_.cta_agents;
     if (!me_->forked) {
       me_->forked = true;
-      for (int t = x.a; t < x.b; ++t) {
+      for (int t = from; t < to; ++t) {
         std::uint64_t* const c = clocks_ + t * words_;
         for (int i = 0; i < words_; ++i) c[i] = clock_[i];
         clocks::set(c, t, clocks::get(clock_, t) + 1);
@@ -148,9 +153,9 @@ protected:
       tick();
       return step::block;
     }
-    for (int t = x.a; t < x.b; ++t)
+    for (int t = from; t < to; ++t)
       if (agents_[t].running) return step::block;
-    for (int t = x.a; t < x.b; ++t) {
+    for (int t = from; t < to; ++t) {
       clocks::join(clock_, clocks_ + t * words_, words_);
       if (p_.agents[t].replica == 0 && g_.attribute(p_.agents[t].task, 0) == 0) // the default task's vars are the kernel's
         for (int i = 0; i < register_count_; ++i) registers_[i] = files_[t * register_count_ + i];
@@ -181,8 +186,10 @@ protected:
       circumstances();
       return -1;
     }
-    return r.first + static_cast<int>(s);
+    return r.first + static_cast<int>(s) + (peer_ >= 0 ? peer_ : cta_) * p_.cta_slots;
   }
+  /// Copies whose bytes count on a barrier.
+  static constexpr bool brings_bytes(sim_op o) { return o == sim_op::bulk_load || o == sim_op::remote_async || o == sim_op::remote_copy; }
   /// An arrival, or bytes, must know that the phase before is complete: which phase it counts for would depend on timing.
   constexpr bool member(instruction const& x, int k) {
     barrier const& b = barriers_[k];
@@ -202,11 +209,11 @@ protected:
       return false;
     }
     message m = broken(x.node);
-    if (x.code == sim_op::bulk_load && b.by == who_ && b.last >= 0 && p_.code[b.last].code == sim_op::bulk_load) {
+    if (brings_bytes(x.code) && b.by == who_ && b.last >= 0 && brings_bytes(p_.code[b.last].code) && (x.code == sim_op::bulk_load || b.last != me_->pc)) {
       // It was this agent's own copy that completed the phase: too few bytes were expected for all of them.
       m << "kiln[R-BR01] ";
       barrier_name(m, k);
-      m << " phase " << b.phase - 1 << ": the " << b.before << " B expected are there before the async_load_bulk (";
+      m << " phase " << b.phase - 1 << ": the " << b.before << " B expected are there before the " << name_of(g_[x.node].code) << " (";
       place(m, x.node);
       m << ")";
       in_task(m, who_);
@@ -301,8 +308,8 @@ protected:
     barrier& b = barriers_[k];
     // What is known is decided already: the operation does happen.
     int const when = x.d < 0 || registers_[slices_.register_of(x.d)] != unknown ? always : slices_.value_number(x.d);
-    int& mine = x.code == sim_op::bulk_load ? b.loads_if : b.expects_if;
-    int const other = x.code == sim_op::bulk_load ? b.expects_if : b.loads_if;
+    int& mine = brings_bytes(x.code) ? b.loads_if : b.expects_if;
+    int const other = brings_bytes(x.code) ? b.expects_if : b.loads_if;
     if (mine == none) mine = when;
     if (mine == when && (other == none || other == when)) return true;
     message m = broken(x.node);
@@ -313,7 +320,7 @@ protected:
     m << ")";
     in_task(m, who_);
     m << (when == always ? " is unconditional" : " has a predicate") << ", but its "
-      << (x.code == sim_op::bulk_load && other != none && other != when ? "bytes are expected" : other != none && other != when ? "copies are made" : "like are made")
+      << (brings_bytes(x.code) && other != none && other != when ? "bytes are expected" : other != none && other != when ? "copies are made" : "like are made")
       << (when == always ? " under one" : " without it") << "; give both the same .pred";
     return circumstances(), false;
   }
@@ -381,9 +388,9 @@ protected:
 
   // -- named barriers ----------------------------------------------------------------------------------------------------------
   constexpr step named(instruction const& x) {
-    int const id = x.a & 15;
-    named_barrier& b = named_[id];
-    std::uint64_t *a = named_arrived_ + id * words_, *d = named_completed_ + id * words_;
+    int const id = x.a & 15, at = id + 16 * cta_, lane = named_lane_[id] + named_count_ * cta_, bit = who_ - cta_ * p_.cta_agents;
+    named_barrier& b = named_[at];
+    std::uint64_t *a = named_arrived_ + at * words_, *d = named_completed_ + at * words_;
     if (me_->generation >= 0) { // it has arrived, and waits
       if (b.generation == me_->generation) return step::block;
       me_->generation = -1;
@@ -398,7 +405,7 @@ protected:
       in_task(m, who_);
       return m;
     };
-    if (clocks::get(clock_, named_lane_[id]) < b.generation) {
+    if (clocks::get(clock_, lane) < b.generation) {
       refuse() << ": nothing orders it after generation " << b.generation - 1 << " is complete (line " << g_[p_.code[b.last].node].line << ")";
       return circumstances(), step::stop;
     }
@@ -406,13 +413,13 @@ protected:
       refuse() << ": counts " << b.threads << " (line " << g_[p_.code[b.last].node].line << ") and " << x.b << " differ";
       return circumstances(), step::stop;
     }
-    if (b.here >> who_ & 1) {
+    if (b.here >> bit & 1) {
       refuse() << ": the same agent arrives twice in generation " << b.generation;
       return circumstances(), step::stop;
     }
     clocks::join(a, clock_, words_);
     tick();
-    b.here |= 1u << who_;
+    b.here |= 1u << bit;
     b.present += p_.agents[who_].threads;
     b.threads = x.b;
     b.last = me_->pc;
@@ -424,7 +431,7 @@ protected:
     if (b.present == x.b) {
       b.present = 0;
       b.here = 0;
-      clocks::set(a, named_lane_[id], ++b.generation);
+      clocks::set(a, lane, ++b.generation);
       for (int i = 0; i < words_; ++i) d[i] = a[i];
       if (x.c) clocks::join(clock_, d, words_);
       return step::next;
@@ -437,11 +444,13 @@ protected:
   // -- deadlocks -----------------------------------------------------------------------------------------------------------------
   /// Nobody can go on: the cause first, then everybody who waits.
   constexpr void deadlock() {
-    int first = -1, culprit = -1;
+    int first = -1, culprit = -1, meets = -1, gone = -1;
     for (int t = 0; t < p_.agents.size(); ++t) {
+      if (!agents_[t].running && p_.agents[t].task < 0 && gone < 0) gone = p_.agents[t].cta;
       if (!agents_[t].running || p_.code[agents_[t].pc].code == sim_op::fork) continue;
       if (first < 0) first = t;
       instruction const& x = p_.code[agents_[t].pc];
+      if (x.code == sim_op::cluster && meets < 0) meets = t;
       if (x.code != sim_op::barrier_wait || culprit >= 0) continue;
       enter(t);
       int const k = slot_of(p_.barriers[x.a]);
@@ -452,6 +461,16 @@ protected:
       enter(culprit);
       instruction const& x = p_.code[me_->pc];
       bytes_differ(slot_of(p_.barriers[x.a]), x.node, "the wait would hang");
+      return;
+    }
+    if (meets >= 0 && gone >= 0) {
+      enter(meets);
+      int const node = p_.code[me_->pc].node;
+      message m = broken(node);
+      m << "kiln[R-BR09] " << meeting_name(node) << " (";
+      place(m, node);
+      m << ") is reached by CTA " << cta_ << " of the cluster, but CTA " << gone << " ends without coming to it; put it where every CTA passes";
+      circumstances();
       return;
     }
     int const at = p_.code[agents_[first].pc].node;
@@ -466,11 +485,15 @@ protected:
       m << " waits (";
       place(m, x.node);
       m << ") for ";
-      if (x.code == sim_op::named) {
-        m << "named barrier " << x.a << ": " << named_[x.a & 15].present << " of " << x.b << " threads";
+      if (x.code == sim_op::cluster) {
+        m << meeting_name(x.node) << ": " << all_.present << " of " << p_.ctas << " CTAs";
         continue;
       }
-      int const k = static_cast<int>(registers_[p_.barriers[x.a].slot]) + p_.barriers[x.a].first;
+      if (x.code == sim_op::named) {
+        m << "named barrier " << x.a << ": " << named_[(x.a & 15) + 16 * cta_].present << " of " << x.b << " threads";
+        continue;
+      }
+      int const k = static_cast<int>(registers_[p_.barriers[x.a].slot]) + p_.barriers[x.a].first + cta_ * p_.cta_slots;
       barrier const& b = barriers_[k];
       barrier_name(m, k);
       m << " phase " << b.phase << ": " << arrivals(k) - b.pending << " of " << arrivals(k) << " arrivals";
@@ -478,10 +501,14 @@ protected:
     }
     circumstances();
   }
+  constexpr std::string_view meeting_name(int node) const { return g_[node].code == op::cluster_barrier ? "cluster_barrier" : "the end of async_tasks, a barrier of the cluster,"; }
 
   enum class lane_kind : std::uint8_t { agent, barrier, loads, stores, fence };
   int words_ = 1, lanes_ = 1, who_ = 0, register_count_ = 0;
-  int named_lane_[16]{};
+  int named_lane_[16]{}, named_count_ = 0;
+  struct {
+    int present = 0, generation = 0;
+  } all_; ///< CTAs at the barrier of the cluster
   agent *agents_ = nullptr, *me_ = nullptr;
   int* lane_agent_ = nullptr;
   lane_kind* lane_kind_ = nullptr;

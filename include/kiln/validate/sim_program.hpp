@@ -52,8 +52,20 @@ enum class sim_op : std::uint8_t {
   bulk_store, ///< box a is read later
   store_wait, ///< at most b bulk stores pending
   load_arrive, ///< barrier a, once the agent's loads have landed
+  rank,         ///< r[a] = the CTA's rank; b: its coordinate along that axis of the cluster
+  remote_store, ///< box a of CTA r[c] is written
+  remote_async, ///< the same, later, by bytes on its barrier b
+  remote_copy,  ///< the same, from box `target` of this CTA
+  remote_read,  ///< what that does to its source
+  cluster,      ///< barrier of the cluster
+  ready,        ///< barriers made before node are ready for other CTAs
   done,
 };
+
+/// Accesses to box a.
+constexpr bool touches_box(sim_op o) {
+  return (o >= sim_op::read && o <= sim_op::async) || o == sim_op::bulk_load || o == sim_op::bulk_store || (o >= sim_op::remote_store && o <= sim_op::remote_copy);
+}
 
 struct instruction {
   sim_op code{};
@@ -105,6 +117,7 @@ struct agent_range {
   std::int32_t replica = 0;
   std::int32_t threads = 0;
   bool loads = false, stores = false, writes = false; ///< cp.async loads; bulk stores; ordinary stores
+  std::int32_t cta = 0;     ///< rank in the cluster
 };
 
 /// A barrier as it is named somewhere: one of an allocation.
@@ -115,6 +128,7 @@ struct barrier_reference {
   std::int32_t index = -1; ///< node
   std::int32_t slot = -1;  ///< register
   std::int32_t at = -1;    ///< barrier_index
+  std::int32_t rank = -1;  ///< register: in which CTA; -1: in this one
 };
 
 struct sim_program {
@@ -130,6 +144,8 @@ struct sim_program {
   vec<std::int32_t> slot_alloc;    ///< of every barrier: its alloc_barriers
   int atoms = 0;
   int ring = 1;      ///< the longest: slots, and divisors of slot indices
+  /// CTAs that are simulated together, and of each of them: agents, barriers and atoms, which are numbered through.
+  int ctas = 1, cta_agents = 0, cta_slots = 0, cta_atoms = 0;
   bool arrives = false;  ///< loads that arrive at a barrier by themselves
   bool bulk = false;     ///< copies that reach memory another way than stores do
   std::uint32_t named = 0; ///< hardware barriers that are used, a bit each

@@ -221,7 +221,7 @@ protected:
   }
   constexpr std::string_view verb(instruction const& x) const {
     op const o = g_[x.node].code;
-    return o == op::async_load || o == op::async_load_bulk || o == op::async_store_bulk || o == op::local_store || o == op::local_scatter ? name_of(o) : "read";
+    return o == op::async_load || o == op::async_load_bulk || o == op::async_store_bulk || o == op::local_store || o == op::local_scatter || (o >= op::remote_store && o <= op::async_remote_copy) ? name_of(o) : "read";
   }
   /// ` in task load`, where there are tasks.
   constexpr void in_task(message& m, int agent) const {
@@ -232,7 +232,10 @@ protected:
   constexpr void task_name(message& m, int agent) const {
     agent_range const& a = p_.agents[agent];
     if (a.task < 0) {
-      m << "the kernel";
+      if (p_.ctas == 1)
+        m << "the kernel";
+      else
+        m << "CTA " << a.cta;
       return;
     }
     if (char const* const name = g_.string(static_cast<int>(g_.attribute(a.task, 4))); *name)
@@ -245,6 +248,7 @@ protected:
       m << "task " << number;
     }
     if (g_.attribute(a.task, 2) > 1) m << " replica " << a.replica;
+    if (p_.ctas > 1) m << " of CTA " << a.cta;
   }
   constexpr void barriers_name(message& m, int alloc) const {
     if (char const* const name = g_.string(static_cast<int>(g_.attribute(alloc, 3))); *name)
@@ -254,11 +258,14 @@ protected:
   }
   /// "full[2]".
   constexpr void barrier_name(message& m, int slot) const {
+    int const cta = p_.ctas == 1 ? 0 : slot / p_.cta_slots;
+    slot -= cta * p_.cta_slots;
     int const alloc = p_.slot_alloc[slot];
     int first = slot;
     while (first > 0 && p_.slot_alloc[first - 1] == alloc) --first;
     barriers_name(m, alloc);
     m << "[" << slot - first << "]";
+    if (cta != cta_) m << " of CTA " << cta;
   }
   constexpr void place(message& m, int node) const {
     char const* f = g_.file(node);
@@ -281,6 +288,7 @@ protected:
   /// "a[i0 % 4] (8192 B)".
   constexpr void access_name(message& m, box const& b) const {
     bare_name(m, b);
+    if (peer_ >= 0 && peer_ != cta_) m << " of CTA " << peer_;
     m << " (" << kiln::bytes_of(g_[b.node].type, g_.shape_of(b.node).elements()) << " B)";
   }
   /// A slot index as the user might write it: loop variables are i0, i1 by depth.
@@ -308,6 +316,7 @@ protected:
     case op::var_get: m << "var@" << g_[g_.operand(i, 0)].line; return;
     case op::param: m << "p" << g_.attribute(i, 0); return;
     case op::replica_id: m << "replica_id()"; return;
+    case op::cluster_rank: m << "cluster_cta_rank()"; return;
     case op::program_id: m << "program_id(" << g_.attribute(i, 0) << ")"; return;
     default: m << name_of(n.code) << "@" << n.line; return;
     }
@@ -324,6 +333,8 @@ protected:
   simulation* out_ = nullptr;
   diagnostic spare_;
   int passes_ = 1;
+  int cta_ = 0;      ///< of the agent that runs
+  int peer_ = -1; ///< the CTA whose memory or barrier it reaches now; -1: its own
   bool full_ = true;
   std::int64_t *registers_ = nullptr, *symbols_ = nullptr; ///< registers: of the agent that runs
   vec<decision> decisions_;

@@ -1,13 +1,13 @@
 // What the hazard simulation says about buffers that share storage.
 #pragma once
 #include <kiln/validate/overlap.hpp>
-#include <kiln/validate/sim_barriers.hpp>
+#include <kiln/validate/sim_cluster.hpp>
 
 namespace kiln::detail {
 
-class sim_sharing : public sim_barriers {
+class sim_sharing : public sim_cluster {
 protected:
-  using sim_barriers::sim_barriers;
+  using sim_cluster::sim_cluster;
 
   constexpr char const* rule_of_sharing(int b, bool race) const {
     buffer_role const r = g_.buffer(g_.shown_by(b)).role;

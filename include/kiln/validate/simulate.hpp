@@ -93,6 +93,7 @@ private:
 
   constexpr void allocate() {
     allocate_agents();
+    allocate_clusters();
     int const code = p_.code.size();
     symbols_ = new std::int64_t[static_cast<unsigned>(p_.symbol_nodes.size()) + 1]{};
     readers_ = new std::uint64_t[static_cast<unsigned>(p_.atoms * words_) + 1]{};
@@ -121,6 +122,7 @@ private:
   constexpr void one() {
     int const agents = p_.agents.size();
     reset_agents();
+    reset_clusters();
     for (int i = 0; i < p_.atoms * words_; ++i) readers_[i] = 0;
     for (int i = 0; i < p_.atoms; ++i) atoms_[i] = atom{};
     for (int i = 0; i < p_.code.size() * agents; ++i) counters_[i] = 0;
@@ -214,7 +216,7 @@ private:
       return step::next;
     case sim_op::fork: return fork(x);
     case sim_op::barrier_wait: return barrier_wait(x);
-    case sim_op::barrier_arrive: return arrive(x, x.b, 0);
+    case sim_op::barrier_arrive: return p_.barriers[x.a].rank >= 0 ? arrive_remotely(x) : arrive(x, x.b, 0);
     case sim_op::barrier_expect: return arrive(x, 1, x.b);
     case sim_op::load_arrive: {
       step const s = load_arrive(x);
@@ -245,6 +247,11 @@ private:
       }
       return step::next;
     }
+    case sim_op::rank: r[x.a] = rank(x.b); return step::next;
+    case sim_op::remote_store: case sim_op::remote_async: case sim_op::remote_copy: return send(x);
+    case sim_op::remote_read: return step::next; // part of a copy
+    case sim_op::cluster: return meet_cluster();
+    case sim_op::ready: return make_ready(x);
     case sim_op::done: me_->running = false; return step::end;
     }
     return step::end;
@@ -273,6 +280,32 @@ private:
     box const& b = p_.boxes[x.a];
     return arrived(x, k, 0, 0, static_cast<int>(bytes_of(g_[b.node].type, g_.shape_of(b.node).elements())));
   }
+  /// A write to another CTA, or to this one by its rank.
+  constexpr step send(instruction const& x) {
+    if (!reach(x, x.c, g_.operand(x.node, 2))) return step::stop;
+    step s = step::stop;
+    if (x.code == sim_op::remote_store) {
+      if (is_there(x, who_, clocks::get(clock_, who_))) s = access(x);
+    } else if (int const k = slot_of(p_.barriers[x.b]); k >= 0 && is_ready(x, k) && member(x, k) && same_condition(x, k)) {
+      on_barrier_ = k;
+      if (is_there(x, barrier_lane(k), barriers_[k].phase + 1)) s = x.code == sim_op::remote_copy ? read_source(x) : step::next;
+      if (s == step::next) s = access(x);
+      box const& b = p_.boxes[x.a];
+      if (s == step::next) s = arrived(x, k, 0, 0, static_cast<int>(bytes_of(g_[b.node].type, g_.shape_of(b.node).elements())));
+    }
+    peer_ = -1;
+    return s;
+  }
+  constexpr step read_source(instruction const& x) {
+    instruction from = x;
+    from.code = sim_op::remote_read;
+    from.a = x.target;
+    int const to = peer_;
+    peer_ = -1;
+    step const s = access(from);
+    peer_ = to;
+    return s;
+  }
   constexpr step access(instruction const& x) {
     box const& b = p_.boxes[x.a];
     int slot = 0;
@@ -295,7 +328,7 @@ private:
       slot = static_cast<int>(s);
     }
     atom_grid const& a = p_.grids[b.buffer];
-    int const first = a.first + slot * a.per_slot;
+    int const first = a.first + slot * a.per_slot + (peer_ >= 0 ? peer_ : cta_) * p_.cta_atoms;
     if (a.per_slot == 1) return touch(x, first);
     // All cells of the box, the last axis fastest.
     int from[max_rank]{}, at[max_rank]{}, cells[max_rank]{};
@@ -346,20 +379,25 @@ private:
     std::uint64_t* const readers = readers_ + k * words_;
     bool const ordered = m.lane < 0 || clocks::get(clock_, m.lane) >= m.value;
     if (peers_.any() && touch_peers(x, k) == step::stop) return step::stop;
-    if (x.code == sim_op::read || x.code == sim_op::bulk_store) {
+    if (reads(x.code)) {
       if (m.lane < 0 && m.lost < 0) return uninitialised(x, k);
       if (!ordered) return unordered(x, m);
       if (m.poison && poisoned(x, m) == step::stop) return step::stop;
-      bool const later = x.code == sim_op::bulk_store;
-      if (later && unfenced(m)) return without_fence(x, m);
-      int const lane = later ? me_->stores_lane : who_, now = later ? me_->stores : clocks::get(clock_, who_);
+      if (x.code != sim_op::read && unfenced(m)) return without_fence(x, m);
+      int lane = who_, now = 0;
+      if (x.code == sim_op::read)
+        now = clocks::get(clock_, who_);
+      else if (x.code == sim_op::bulk_store)
+        lane = me_->stores_lane, now = me_->stores;
+      else
+        lane = barrier_lane(on_barrier_), now = barriers_[on_barrier_].phase + 1;
       clocks::raise(readers, lane, now);
       read_at_[k * lanes_ + lane] = me_->pc;
       return step::next;
     }
     if (!ordered) return unordered(x, m);
     if (!clocks::at_most(readers, clock_, words_)) return overtaken(x, k);
-    if (x.code == sim_op::bulk_load && m.lane >= 0 && unfenced(m)) return without_fence(x, m);
+    if ((x.code == sim_op::bulk_load || x.code == sim_op::remote_copy) && m.lane >= 0 && unfenced(m)) return without_fence(x, m);
     m.by = me_->pc;
     m.agent = who_;
     m.poison = 0;
@@ -370,7 +408,7 @@ private:
       me_->open = true;
       while (loads_in_.size() <= m.value) loads_in_.add() = 0;
       ++loads_in_[m.value];
-    } else if (x.code == sim_op::bulk_load) {
+    } else if (brings_bytes(x.code)) {
       m.lane = barrier_lane(on_barrier_);
       m.value = barriers_[on_barrier_].phase + 1;
     } else {
@@ -379,6 +417,7 @@ private:
     }
     return step::next;
   }
+  static constexpr bool reads(sim_op o) { return o == sim_op::read || o == sim_op::bulk_store || o == sim_op::remote_read; }
   /// Written by ordinary stores that no fence has shown to the engines of bulk copies.
   constexpr bool unfenced(atom const& m) const {
     if (m.lane >= p_.agents.size() || agents_[m.lane].fence_lane < 0) return false;
@@ -386,20 +425,21 @@ private:
   }
 
   /// The same bytes through other buffers: they must be done with, and what is read must have been written through this one.
-  constexpr step touch_peers(instruction const& x, int k) {
-    atom& m = atoms_[k];
-    bool const reads = x.code == sim_op::read || x.code == sim_op::bulk_store;
+  constexpr step touch_peers(instruction const& x, int atom_number) {
+    int const base = p_.ctas == 1 ? 0 : atom_number / p_.cta_atoms * p_.cta_atoms, k = atom_number - base;
+    atom& m = atoms_[atom_number];
+    bool const reads = simulator::reads(x.code), engine = x.code == sim_op::bulk_store || x.code == sim_op::bulk_load || x.code == sim_op::remote_read || x.code == sim_op::remote_copy;
     for (int i = peers_.first[k]; i < peers_.first[k + 1]; ++i) {
-      int const j = peers_.atoms[i];
+      int const j = peers_.atoms[i] + base;
       atom& other = atoms_[j];
-      if (other.lane >= 0 && clocks::get(clock_, other.lane) < other.value) return shared_conflict(x, k, j, other.by, other.agent, pending_async(other));
-      if ((x.code == sim_op::bulk_store || x.code == sim_op::bulk_load) && other.lane >= 0 && unfenced(other)) return without_fence(x, other);
+      if (other.lane >= 0 && clocks::get(clock_, other.lane) < other.value) return shared_conflict(x, k, j - base, other.by, other.agent, pending_async(other));
+      if (engine && other.lane >= 0 && unfenced(other)) return without_fence(x, other);
       if (reads) continue;
       std::uint64_t const* const readers = readers_ + j * words_;
       if (!clocks::at_most(readers, clock_, words_)) {
         int lane = 0;
         while (lane + 1 < lanes_ && clocks::get(readers, lane) <= clocks::get(clock_, lane)) ++lane;
-        return shared_conflict(x, k, j, read_at_[j * lanes_ + lane], lane_agent_[lane], lane_kind_[lane] == lane_kind::stores);
+        return shared_conflict(x, k, j - base, read_at_[j * lanes_ + lane], lane_agent_[lane], lane_kind_[lane] == lane_kind::stores);
       }
       other.lost = me_->pc; // where a window brings back a part, kiln::check knows which
     }
@@ -407,7 +447,7 @@ private:
     if (!reads)
       m.lost = -1;
     else if (m.lost >= 0 && !may_read(k, m.lost))
-      return overwritten(x, k);
+      return overwritten(x, k, base);
     return step::next;
   }
   /// Whether a read of atom k may see what instruction `write` wrote to its bytes through another buffer.
@@ -432,12 +472,12 @@ private:
     t << (flying ? " may be in flight; wait for it first" : " uses, and nothing orders the two; signal a barrier after its last use, and wait for it here");
     return circumstances(), step::stop;
   }
-  constexpr step overwritten(instruction const& x, int k) {
-    atom const& m = atoms_[k];
+  constexpr step overwritten(instruction const& x, int k, int base) {
+    atom const& m = atoms_[k + base];
     box const &b = p_.boxes[x.a], &o = p_.boxes[p_.code[m.lost].a];
     int j = -1;
     for (int i = peers_.first[k]; i < peers_.first[k + 1] && j < 0; ++i)
-      if (atoms_[peers_.atoms[i]].by == m.lost) j = peers_.atoms[i]; // written then, and not since
+      if (atoms_[peers_.atoms[i] + base].by == m.lost) j = peers_.atoms[i]; // written then, and not since
     message t = broken(x.node);
     t << "kiln[" << rule_of_sharing(b.buffer, false) << "] ";
     access_name(t, b);
@@ -465,7 +505,7 @@ private:
   /// A read or write that nothing orders after the last write.
   constexpr step unordered(instruction const& x, atom const& m) {
     box const& b = p_.boxes[x.a];
-    bool const reads = x.code == sim_op::read || x.code == sim_op::bulk_store;
+    bool const reads = simulator::reads(x.code);
     if (!pending_async(m)) {
       message t = broken(x.node);
       t << "kiln[R-HZ13] ";
@@ -531,9 +571,9 @@ private:
     int lane = 0;
     while (lane + 1 < lanes_ && clocks::get(readers, lane) <= clocks::get(clock_, lane)) ++lane;
     instruction const& r = p_.code[read_at_[k * lanes_ + lane]];
-    bool const stored = lane_kind_[lane] == lane_kind::stores;
+    bool const stored = lane_kind_[lane] == lane_kind::stores, sent = lane_kind_[lane] == lane_kind::barrier;
     message t = broken(x.node);
-    t << (stored ? "kiln[R-HZ04] " : x.code == sim_op::write ? "kiln[R-HZ13] " : "kiln[R-HZ03] ");
+    t << (stored || sent ? "kiln[R-HZ04] " : x.code == sim_op::write || x.code == sim_op::remote_store ? "kiln[R-HZ13] " : "kiln[R-HZ03] ");
     access_name(t, p_.boxes[x.a]);
     t << ": the " << verb(x) << " (";
     place(t, x.node);
@@ -543,6 +583,10 @@ private:
       t << " overwrites the source of the async_store_bulk of line " << g_[r.node].line;
       in_task(t, lane_agent_[lane]);
       t << ", which may still read it; async_store_wait(0) before it";
+    } else if (sent) {
+      t << " overwrites the source of the async_remote_copy of line " << g_[r.node].line << ", which may still read it; wait for an arrival of the CTA that it goes to, made after ";
+      barrier_name(t, lane - p_.agents.size());
+      t << " is complete";
     } else {
       t << " may overwrite data that is still read on line " << g_[r.node].line;
       in_task(t, lane_agent_[lane]);
@@ -596,28 +640,34 @@ private:
     if (surely) return circumstances(), step::stop;
     return step::next;
   }
-  /// R-HZ06: nothing asynchronous may be pending when the kernel ends.
+  /// R-HZ06: nothing asynchronous may be pending when the kernel ends. R-HZ11: nobody may reach a CTA that has ended.
   constexpr void at_exit() {
-    if (!full_) return; // a ring that prefetches more than there is does no harm
+    if (!nobody_left() || !full_) return; // a ring that prefetches more than there is does no harm
     enter(0);
     for (int k = 0; k < p_.atoms; ++k) {
+      if (p_.ctas > 1 && k % p_.cta_atoms == 0) enter(lane_of(k / p_.cta_atoms));
       atom const& m = atoms_[k];
       for (int a = 0; a < p_.agents.size(); ++a) {
         int const lane = agents_[a].stores_lane;
         if (lane >= 0 && clocks::get(readers_ + k * words_, lane) > clocks::get(clock_, lane))
           return left_pending(p_.code[read_at_[k * lanes_ + lane]], "add async_store_wait(0)");
       }
+      if (p_.ctas > 1 && !clocks::at_most(readers_ + k * words_, clock_, words_))
+        for (int slot = 0; slot < p_.slot_alloc.size(); ++slot)
+          if (int const lane = barrier_lane(slot); clocks::get(readers_ + k * words_, lane) > clocks::get(clock_, lane))
+            return left_pending(p_.code[read_at_[k * lanes_ + lane]], "wait for an arrival of the CTA that it goes to");
       if (m.lane < 0 || !pending_async(m) || clocks::get(clock_, m.lane) >= m.value) continue;
       return left_pending(p_.code[m.by], on_barrier(m) ? "wait for its barrier" : m.value > agents_[lane_agent_[m.lane]].groups ? nullptr : "add async_load_wait_group(0)");
     }
   }
   constexpr void left_pending(instruction const& x, char const* cure) {
+    bool const out = x.code == sim_op::bulk_store || (x.code == sim_op::remote_copy && cure && cure[9] == 'a'); // its source
     bool const certain = all_true();
     message t = certain ? broken(x.node) : remark(x.node);
     t << "kiln[R-HZ06] " << (certain ? "" : "warning: ") << "the " << name_of(g_[x.node].code) << " (";
     place(t, x.node);
-    t << (x.code == sim_op::bulk_store ? ") from " : ") into ");
-    access_name(t, p_.boxes[x.a]);
+    t << (out ? ") from " : ") into ");
+    access_name(t, p_.boxes[out && x.code == sim_op::remote_copy ? x.target : x.a]);
     if (!cure)
       t << " is never committed before the kernel ends; call async_load_commit_group(), then wait";
     else

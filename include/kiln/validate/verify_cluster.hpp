@@ -154,6 +154,7 @@ constexpr bool verify_cluster_size(graph_view const& g, diagnostic& d) {
   bool const small = c.x >= 1 && c.y >= 1 && c.z >= 1 && c.x <= 16 && c.y <= 16 && c.z <= 16;
   if (small && c.x * c.y * c.z <= most) return true;
   d.node = 0;
+  while (d.node + 1 < g.size() && g[d.node].line == 0) ++d.node; // parameters have no line
   message m(d);
   m << "kiln[R-CP11] attributes{.cluster = {" << c.x << ", " << c.y << ", " << c.z << "}}";
   if (c.x < 1 || c.y < 1 || c.z < 1)
