@@ -159,6 +159,7 @@ device_code get_code(code_request const& q) {
   std::string engine_key(key.bytes());
 
   jit::code_info info;
+  double graph_milliseconds = 0;
   jit::request r{.target = q.target, .device = q.device, .symbol = symbol_of(q.graph), .key = engine_key, .build = {}, .codegen = {}, .cached = {}, .device_link = {}, .store = {}};
   auto remember = [&] {
     std::lock_guard lock(infos().guard);
@@ -176,7 +177,9 @@ device_code get_code(code_request const& q) {
   };
   r.build = [&](jit::module_builder& m) {
     dump_graph(q.graph);
+    auto const passes = std::chrono::steady_clock::now();
     graph prepared = jit::prepare_graph(q.graph, q.facts);
+    graph_milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - passes).count();
     fill(m, prepared, q.facts, e.cpu(), info);
     remember();
   };
@@ -208,6 +211,8 @@ device_code get_code(code_request const& q) {
   d.assembler_log = info.assembler_log;
   d.notes = info.notes;
   if (!code->notes().empty()) d.notes += (d.notes.empty() ? "" : "\n") + std::string(code->notes());
+  jit::phase_times const& t = code->times();
+  d.phases = {graph_milliseconds, std::max(0., t.emit - graph_milliseconds), t.passes, t.codegen, t.link};
   d.owner = std::move(code);
   d.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   return d;

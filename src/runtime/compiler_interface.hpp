@@ -50,6 +50,10 @@ struct device_code {
   std::string fault;              ///< GPU: variable of four u32 that a failed device_assert writes (simt/lower.hpp); may be empty
   bool from_cache = false;
   double milliseconds = 0; ///< of this compile
+  /// Its parts: passes over the graph, LLVM's IR, passes over that, assembly or object, and the driver's assembler or the link.
+  struct {
+    double graph = 0, emit = 0, passes = 0, codegen = 0, link = 0;
+  } phases;
   std::string notes;       ///< what the compiler had to say, one remark a line
   std::string assembler_log; ///< of NVIDIA's assembler; kept with a cached image, too
 };

@@ -218,8 +218,11 @@ void load(kernel_entry const& kernel, gpu_backend& gpu, variant& v) {
 }
 
 void tell(graph_view const& g, device_code const& c, std::string const& where, std::string const& cause) {
-  char time[32];
-  std::snprintf(time, sizeof time, "%.2f ms", c.milliseconds);
+  char time[160];
+  if (c.from_cache) std::snprintf(time, sizeof time, "%.2f ms", c.milliseconds);
+  else
+    std::snprintf(time, sizeof time, "%.2f ms (graph %.2f, IR %.2f, its passes %.2f, code %.2f, assembler or link %.2f)", c.milliseconds, c.phases.graph,
+                  c.phases.emit, c.phases.passes, c.phases.codegen, c.phases.link);
   log_line(log_topic::compile, "kernel '" + std::string(g.name) + "' on " + where + ": " +
                                    (c.from_cache ? "found in the cache in " : "compiled in ") + time + ", " + cause +
                                    (c.notes.empty() ? "" : "\n" + c.notes) + (c.assembler_log.empty() ? "" : "\n" + c.assembler_log));
