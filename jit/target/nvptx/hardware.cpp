@@ -1,9 +1,12 @@
 // NVPTX: PTX special registers, bar.sync, shfl.sync, predicated loads and stores, cp.async, approximate instructions.
 #include "jit/passes/depth_first.hpp"
 #include "jit/target/simt/hardware.hpp"
+#include "straight_line.hpp"
 
 #include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
+
+#include <map>
 
 namespace kiln::jit::simt {
 
@@ -320,6 +323,28 @@ public:
     return s == memory_scope::cta ? "block" : s == memory_scope::gpu ? "device" : "";
   }
 
+  Value* statement(op code, Value* x, llvm::function_ref<Value*(Value*)> f) override {
+    if (llvm::isa<llvm::Constant>(x)) return nullptr; // LLVM computes it
+    llvm::FunctionType* type = llvm::FunctionType::get(x->getType(), {x->getType()}, false);
+    auto const [at, fresh] = statements_.try_emplace({code, x->getType()}, nullptr);
+    if (fresh) {
+      llvm::IRBuilder<>::InsertPointGuard guard(b);
+      llvm::Function* body = llvm::Function::Create(type, llvm::Function::InternalLinkage, "", b.GetInsertBlock()->getModule());
+      b.SetInsertPoint(llvm::BasicBlock::Create(b.getContext(), "", body));
+      b.SetCurrentDebugLocation({});
+      b.CreateRet(f(body->getArg(0)));
+      if (std::string const text = straight_line_ptx(*body); !text.empty())
+        at->second = llvm::InlineAsm::get(type, text, x->getType()->isFloatTy() ? "=f,f" : "=d,d", false);
+      body->eraseFromParent();
+    }
+    if (!at->second) return nullptr;
+    llvm::CallInst* c = b.CreateCall(type, at->second, {x});
+    c->addFnAttr(llvm::Attribute::getWithMemoryEffects(b.getContext(), llvm::MemoryEffects::none()));
+    c->addFnAttr(llvm::Attribute::NoUnwind);
+    c->addFnAttr(llvm::Attribute::WillReturn); // so that it is placed, merged and left out like arithmetic
+    return c;
+  }
+
   bool can_hide() const override { return true; }
   Value* hide(Value* x) override {
     llvm::Type* i32 = b.getInt32Ty();
@@ -417,6 +442,7 @@ private:
     c->addFnAttr(llvm::Attribute::NoUnwind);
     if (convergent) c->addFnAttr(llvm::Attribute::Convergent);
   }
+  std::map<std::pair<op, llvm::Type*>, llvm::InlineAsm*> statements_; // nullptr: none
   int hidden_ = 0;
   Value* zero_ = nullptr;
   struct form {

@@ -10,6 +10,11 @@ namespace kiln::jit::simt {
 
 namespace {
 
+/// Functions that are a score of instructions without a branch.
+constexpr bool is_long(op o) {
+  return o == op::exp || o == op::exp2 || o == op::log || o == op::log2 || o == op::tanh || o == op::erf;
+}
+
 /// One element of one operation: its types and what may be assumed of its arithmetic.
 struct element_context {
   lowerer& k;
@@ -40,8 +45,13 @@ struct element_context {
         [&](Value* v) {
           if (fast && wide() == dtype::f32)
             if (Value* r = k.hw->fast(code, v, nullptr)) return r;
-          emit::emitter em = e;
-          return f(em, v);
+          auto const arithmetic = [&](Value* a) {
+            emit::emitter em = e;
+            return f(em, a);
+          };
+          if (is_long(code))
+            if (Value* r = k.hw->statement(code, v, arithmetic)) return r;
+          return arithmetic(v);
         },
         x);
   }

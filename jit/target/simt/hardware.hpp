@@ -4,6 +4,7 @@
 
 #include <kiln/graph/graph.hpp>
 #include <kiln/target/target.hpp>
+#include <llvm/ADT/STLFunctionalExtras.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
 #include <memory>
@@ -130,6 +131,9 @@ public:
   virtual Value* convert(Value* /*x*/, dtype /*from*/, dtype /*to*/) { return nullptr; }
   /// Two f32 rounded to f16 or bf16, the first in the low half of an i32; nullptr where there is no instruction.
   virtual Value* narrow_pair(Value* /*low*/, Value* /*high*/, dtype) { return nullptr; }
+  /// `f` of x as one statement of the target's assembly, so that LLVM does not walk over the same instructions for every element; nullptr
+  /// where there is no such form. Calls `f` at most once for each operation and type, and with a value of another function.
+  virtual Value* statement(op, Value* /*x*/, llvm::function_ref<Value*(Value*)> /*f*/) { return nullptr; }
   /// The approximate instruction of a fast form in f32; nullptr where there is none.
   virtual Value* fast(op, Value* /*x*/, Value* /*y*/) { return nullptr; }
 
