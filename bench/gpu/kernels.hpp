@@ -77,7 +77,7 @@ inline constexpr auto layernorm = kernel<"layernorm", attributes{.num_warps = Wa
       auto mean = reduce<sum>(v) / static_cast<float>(Columns);
       auto off = v - mean;
       auto scale = rsqrt(reduce<sum>(off * off) / static_cast<float>(Columns) + eps, {.fast = true});
-      store(y + i, cast<T>(off * scale * cast<f32>(load(weight + c)) + cast<f32>(load(bias + c))));
+      store(y + i, cast<T>(fma(off * scale, cast<f32>(load(weight + c)), cast<f32>(load(bias + c)))));
     });
 
 // The same with weights that are on their way while the sums are made: what is loaded before a reduction starts before it. They take
@@ -91,7 +91,7 @@ inline constexpr auto layernorm_ahead = kernel<"layernorm_ahead", attributes{.nu
       auto v = cast<f32>(row);
       auto off = v - reduce<sum>(v) / static_cast<float>(Columns);
       auto scale = rsqrt(reduce<sum>(off * off) / static_cast<float>(Columns) + eps, {.fast = true});
-      store(y + i, cast<T>(off * scale * cast<f32>(w) + cast<f32>(b)));
+      store(y + i, cast<T>(fma(off * scale, cast<f32>(w), cast<f32>(b))));
     });
 
 // -- several rows a CTA: weights are read once for all of them
@@ -128,7 +128,7 @@ inline constexpr auto layernorm_rows = kernel<"layernorm_rows", attributes{.num_
       auto off = v - expand_dims<1>(reduce<sum, 1>(v) / static_cast<float>(Columns));
       auto scale = rsqrt(reduce<sum, 1>(off * off) / static_cast<float>(Columns) + eps, {.fast = true});
       auto w = expand_dims<0>(cast<f32>(load(weight + c))), b = expand_dims<0>(cast<f32>(load(bias + c)));
-      store(y + i, cast<T>(off * expand_dims<1>(scale) * w + b));
+      store(y + i, cast<T>(fma(off * expand_dims<1>(scale), broadcast<Rows, Columns>(w), broadcast<Rows, Columns>(b))));
     });
 
 template <class T, int Columns, int Rows, int Warps>
@@ -142,7 +142,8 @@ inline constexpr auto layernorm_rows_ahead = kernel<"layernorm_rows_ahead", attr
       auto v = cast<f32>(rows);
       auto off = v - expand_dims<1>(reduce<sum, 1>(v) / static_cast<float>(Columns));
       auto scale = rsqrt(reduce<sum, 1>(off * off) / static_cast<float>(Columns) + eps, {.fast = true});
-      store(y + i, cast<T>(off * expand_dims<1>(scale) * expand_dims<0>(cast<f32>(w)) + expand_dims<0>(cast<f32>(b))));
+      auto wide = [](auto v) { return broadcast<Rows, Columns>(expand_dims<0>(cast<f32>(v))); };
+      store(y + i, cast<T>(fma(off * expand_dims<1>(scale), wide(w), wide(b))));
     });
 
 // -- rows by index: Rows rows of Piece columns a CTA, the pieces of a row one after the other
