@@ -462,7 +462,8 @@ registers lowering<op::arg_reduce>::emit(lowerer& k, int node) {
 }
 
 // A scan keeps, beside the total of the aligned run that a point belongs to, the combine of the run's elements up to
-// the point. Step i joins two runs: points in the later one put the earlier total in front.
+// the point. Step i joins two runs: points in the later one put the earlier total in front. The first steps are inside a thread; from
+// there on what other threads' elements add up to is kept apart, once for all registers of a run, and is put in front at the end.
 registers lowering<op::scan>::emit(lowerer& k, int node) {
   auto& b = k.b;
   auto const code = static_cast<reduce_op>(k.g.attribute(node, 0));
@@ -511,25 +512,47 @@ registers lowering<op::scan>::emit(lowerer& k, int node) {
     Value* start = b.CreateAnd(b.CreateOr(k.coordinate(l, axis, static_cast<int>(r)), k.i32(run)), k.i32(~(run - 1)));
     return b.CreateICmpULT(start, k.i32(extent));
   };
+  // What comes before a register's own run of this thread, and whether anything does; a built-in combine always has its identity there.
+  struct offset {
+    element_values value;
+    Value* some = nullptr; ///< nullptr: nothing yet
+  };
+  std::vector<offset> before(total.size());
+  if (!custom)
+    for (offset& o : before) o = {{f.identity()}, b.getTrue()};
+  auto const known = [](Value* c) { return llvm::isa_and_present<llvm::ConstantInt>(c) && llvm::cast<llvm::ConstantInt>(c)->isOne(); };
+  // `earlier` in front of `at` where `where` is true.
+  auto const put_in_front = [&](offset& at, element_values const& earlier, Value* where) {
+    element_values const joined = !at.some          ? earlier
+                                  : known(at.some) ? combine(earlier, at.value)
+                                                   : select(at.some, combine(earlier, at.value), earlier);
+    at.value = at.some || !custom ? select(where, joined, at.value) : joined; // where nothing is, anything may stand
+    at.some = at.some ? b.CreateOr(where, at.some) : where;
+  };
   int done = 0;
+  bool apart = false;
   while (done < plan.steps && plan.step[static_cast<std::size_t>(done)].level <= lane) {
     reduction_step const& step = plan.step[static_cast<std::size_t>(done)];
+    apart |= step.level != reg;
     tuple_registers next_total(total.size()), next_prefix(total.size());
     for (std::size_t r = 0; r < total.size(); ++r) {
       element_values const other = helper.partner(total, step, r);
       Value *later = direction(r, done), *exists = upper_exists(r, done);
       element_values const left = select(later, other, total[r]), right = select(later, total[r], other);
-      element_values both = combine(left, right), with = combine(other, prefix[r]);
-      if (exists) {
-        // Forwards the later run may be missing, backwards the earlier one: what is left is the run that exists.
-        element_values const alone = reverse ? right : left;
-        both = select(exists, both, alone);
-        with = reverse ? select(exists, with, prefix[r]) : with;
-      }
+      element_values both = combine(left, right);
+      if (exists) // Forwards the later run may be missing, backwards the earlier one: what is left is the run that exists.
+        both = select(exists, both, reverse ? right : left);
       next_total[r] = both;
+      if (apart) {
+        put_in_front(before[r], other, exists && reverse ? b.CreateAnd(later, exists) : later);
+        continue;
+      }
+      element_values with = combine(other, prefix[r]);
+      if (exists && reverse) with = select(exists, with, prefix[r]);
       next_prefix[r] = select(later, with, prefix[r]);
     }
-    total = std::move(next_total), prefix = std::move(next_prefix);
+    total = std::move(next_total);
+    if (!apart) prefix = std::move(next_prefix);
     ++done;
   }
 
@@ -552,21 +575,31 @@ registers lowering<op::scan>::emit(lowerer& k, int node) {
       Value* mine = b.CreateLShr(k.coordinate(l, axis, static_cast<int>(r)), static_cast<std::uint64_t>(done));
       // Beside the axis, this register's element decides which of the wide registers are its row.
       f2_word const row = partial(partial.in.put(reg, r)) & ~partial.out.mask(axis_dim(axis));
-      element_values before;
-      Value* any = nullptr; // whether `before` holds something
+      element_values front;
+      Value* any = nullptr; // whether `front` holds something
       for (int n = 0; n + 1 < count; ++n) {
         int const i = reverse ? count - 1 - n : n;
         if (custom && padded && (static_cast<std::int64_t>(i) << done) >= extent) continue;
         auto const at = static_cast<std::size_t>(
             place.solve(row ^ partial.out.put(axis_dim(axis), static_cast<f2_word>(i))).value());
         Value* precedes = reverse ? b.CreateICmpULT(mine, k.i32(i)) : b.CreateICmpUGT(mine, k.i32(i));
-        if (before.empty()) before = runs[at], any = precedes;
-        else before = select(precedes, combine(before, runs[at]), before);
+        if (front.empty()) front = runs[at], any = precedes;
+        else front = select(precedes, combine(front, runs[at]), front);
         // In scan order the runs before mine are a prefix of this walk, so once one precedes, all earlier ones did.
       }
-      if (!before.empty()) prefix[r] = select(any, combine(before, prefix[r]), prefix[r]);
+      if (!front.empty()) put_in_front(before[r], front, any), apart = true;
     }
   }
+  if (apart)
+    for (std::size_t r = 0; r < prefix.size(); ++r) {
+      if (!before[r].some) continue;
+      element_values const joined = combine(before[r].value, prefix[r]);
+      prefix[r] = known(before[r].some) ? joined : select(before[r].some, joined, prefix[r]);
+    }
+
+  // Of long rows, two CTAs run together: one's loads while the other one meets. The assembler would take all registers there are.
+  std::size_t const words = total.size() * operands;
+  if (words >= 16 && !k.parent && (words + 32) * static_cast<std::size_t>(k.cta.threads()) * 2 <= 65536) k.hw->run_together(*k.function, 2);
 
   registers out;
   for (std::size_t o = operands; o-- > 0;) {
