@@ -352,6 +352,8 @@ struct chooser {
     case op::local_load: return preferred(g[i].shape);
     case op::local_store:
     case op::local_scatter:
+    case op::remote_store:
+    case op::async_remote_store:
       if (auto l = of_operand(g.operand(i, 1))) return l;
       if (!force && !placeless(g.operand(i, 1))) return {};
       return preferred(g[g.operand(i, 1)].shape);
@@ -368,7 +370,7 @@ struct chooser {
 
   bool needs(int i) const {
     node const& n = g[i];
-    if (n.code == op::local_store || n.code == op::local_scatter || is_access(n.code)) return true;
+    if (n.code == op::local_store || n.code == op::local_scatter || n.code == op::remote_store || n.code == op::async_remote_store || is_access(n.code)) return true;
     if (n.code == op::var) return n.shape != 0;
     return is_tile(g, i) && !placeless(i);
   }

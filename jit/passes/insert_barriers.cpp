@@ -81,6 +81,7 @@ private:
 
   bool clash(pending const& earlier, std::size_t now) {
     local_event const &a = events_[static_cast<std::size_t>(earlier.event)], &b = events_[now];
+    if (b.remote && earlier.event == static_cast<int>(now)) return false;
     ring_slot const &x = a.slot, &y = b.slot;
     if (earlier.shift >= 0 && x.ring >= 0 && x.ring == y.ring && x.symbol == y.symbol && x.modulus == y.modulus) {
       // The earlier access named its slot before the index moved on: seen from now its offset is less by the shift.

@@ -52,6 +52,8 @@ struct local_event {
   int step = 0;
   bool drains = false; ///< of a wait: no copy is left flying
   bool bulk = false;   ///< of a copy: one thread starts it, for which all must have made their fences
+  /// Of a write that may go to another CTA: when it comes again, each element is written by the thread that wrote it before.
+  bool remote = false;
 };
 
 /// For every event, whether a barrier is to be inserted right before it.

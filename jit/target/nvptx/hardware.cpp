@@ -22,6 +22,9 @@ public:
     f.setCallingConv(llvm::CallingConv::PTX_Kernel);
     f.addFnAttr("nvvm.reqntid", std::to_string(num_threads) + ",1,1");
   }
+  void set_cluster(llvm::Function& f, dims shape) override {
+    f.addFnAttr("nvvm.cluster_dim", std::to_string(shape.x) + "," + std::to_string(shape.y) + "," + std::to_string(shape.z));
+  }
 
   Value* thread_id(int num_threads) override {
     llvm::CallInst* c = b.CreateIntrinsic(b.getInt32Ty(), nvvm_read_ptx_sreg_tid_x, {});
@@ -286,7 +289,7 @@ public:
     // try_wait sleeps in hardware for a while; test_wait does not.
     bool const sleeps = target.arch >= 90;
     ptx(std::string("{\n\t.reg .pred done;\n\tagain:\n\t") + (sleeps ? "mbarrier.try_wait" : "mbarrier.test_wait") +
-            ".parity.shared.b64 done, [$0], $1;\n\t@done bra ready;\n\t" + (sleeps ? "" : "nanosleep.u32 20;\n\t") + "bra again;\n\tready:\n\t}",
+            ".parity" + (waits_for_cluster ? ".acquire.cluster" : "") + ".shared.b64 done, [$0], $1;\n\t@done bra ready;\n\t" + (sleeps ? "" : "nanosleep.u32 20;\n\t") + "bra again;\n\tready:\n\t}",
         "r,r", {address(at), parity});
   }
   void copies_arrive(Value* at, bool stores) override {
@@ -318,6 +321,42 @@ public:
   void bulk_wait(int pending, bool read) override {
     ptx("cp.async.bulk.wait_group" + std::string(read ? ".read " : " ") + std::to_string(pending) + ";", "", {});
   }
+
+  bool has_clusters() const override { return target.arch >= 90; }
+  Value* cluster_rank(int ctas) override {
+    llvm::CallInst* c = b.CreateIntrinsic(b.getInt32Ty(), nvvm_read_ptx_sreg_cluster_ctarank, {});
+    c->addRangeRetAttr(llvm::ConstantRange(llvm::APInt(32, 0), llvm::APInt(32, static_cast<std::uint64_t>(ctas))));
+    return c;
+  }
+  void cluster_barrier() override {
+    ptx("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;", "", {}, true);
+  }
+  Value* remote(Value* shared, Value* rank) override {
+    return b.CreateIntrinsic(b.getPtrTy(7), nvvm_mapa_shared_cluster, {shared, rank});
+  }
+  void remote_arrive(Value* barrier, int count) override {
+    std::string const arrive = "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [$0]";
+    if (count == 1) ptx(arrive + ";", "r", {address(barrier)});
+    else ptx(arrive + ", $1;", "r,r", {address(barrier), b.getInt32(static_cast<unsigned>(count))});
+  }
+  void remote_store(Value* to, llvm::ArrayRef<Value*> words, Value* barrier) override {
+    form const f = form_of(words[0]->getType());
+    std::string list, constraints = "r,r";
+    std::vector<Value*> all{address(to), address(barrier)};
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      list += (i ? ", $" : "$") + std::to_string(i + 2);
+      constraints += "," + f.constraint;
+      all.push_back(words[i]);
+    }
+    if (words.size() > 1) list = "{" + list + "}";
+    ptx("st.async.shared::cluster.mbarrier::complete_tx::bytes" + vector(static_cast<int>(words.size())) + ".b" + std::to_string(f.bits) + " [$0], " + list + ", [$1];",
+        constraints, all);
+  }
+  void remote_copy(Value* to, Value* from, std::int64_t bytes, Value* barrier) override {
+    ptx("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [$0], [$1], $2, [$3];", "r,r,r,r",
+        {address(to), address(from), b.getInt32(static_cast<unsigned>(bytes)), address(barrier)});
+  }
+  void fence_barrier_init() override { ptx("fence.mbarrier_init.release.cluster;", "", {}); }
 
   llvm::StringRef scope_name(memory_scope s) const override {
     return s == memory_scope::cta ? "block" : s == memory_scope::gpu ? "device" : "";

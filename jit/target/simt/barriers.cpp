@@ -25,7 +25,14 @@ void where(lowerer& k, int node, int j, std::function<void()> const& body) {
 
 void elected(lowerer& k, std::function<void()> const& body) { k.when(k.b.CreateICmpEQ(k.thread, k.i32(0)), body); }
 
+bool each_thread_arrives(lowerer& k, int index) { return k.g.attribute(k.g.operand(index, 0), 2) != 0; }
+
+std::int64_t bytes_of_row(lowerer& k, int view) { return bytes_of(k.type(view), k.g.shape_of(view).elements()); }
+
+} // namespace
+
 Value* barrier_address(lowerer& k, int node) {
+  if (k.g[node].code == op::remote_barrier) node = k.g.operand(node, 0);
   int const all = k.g.operand(node, 0), index = k.g.operand(node, 1);
   std::int64_t const first = k.barrier_offset.at(all), count = k.g.attribute(all, 0);
   if (auto const c = constant_of(k.facts, index)) {
@@ -36,12 +43,6 @@ Value* barrier_address(lowerer& k, int node) {
   Value* i = k.b.CreateSExtOrTrunc(k.scalar(index), k.b.getInt32Ty());
   return k.b.CreateInBoundsGEP(k.b.getInt8Ty(), k.arena(first), k.b.CreateShl(i, 3));
 }
-bool each_thread_arrives(lowerer& k, int barrier) { return k.g.attribute(k.g.operand(barrier, 0), 2) != 0; }
-
-std::int64_t bytes_of_row(lowerer& k, int view) { return bytes_of(k.type(view), k.g.shape_of(view).elements()); }
-
-} // namespace
-
 void lowerer::make_barriers() {
   bool any = false;
   for (int i = 0; i < g.size(); ++i) any |= g[i].code == op::alloc_barriers;
@@ -69,10 +70,13 @@ registers lowering<op::barrier_wait>::emit(lowerer& k, int node) {
 registers lowering<op::barrier_arrive>::emit(lowerer& k, int node) {
   where(k, node, 1, [&] {
     int const barrier = k.g.operand(node, 0), count = static_cast<int>(k.g.attribute(node, 0));
-    Value* const at = barrier_address(k, barrier);
-    if (each_thread_arrives(k, barrier)) return k.hw->barrier_arrive(at, count);
+    bool const elsewhere = k.g[barrier].code == op::remote_barrier, away = elsewhere && k.cluster_ctas() > 1;
+    Value* at = barrier_address(k, barrier);
+    if (away) at = k.hw->remote(at, k.scalar(k.g.operand(barrier, 1)));
+    auto arrive = [&] { away ? k.hw->remote_arrive(at, count) : k.hw->barrier_arrive(at, count); };
+    if (each_thread_arrives(k, elsewhere ? k.g.operand(barrier, 0) : barrier)) return arrive();
     k.touch(local_event::kind::release, {});
-    elected(k, [&] { k.hw->barrier_arrive(at, count); });
+    elected(k, arrive);
   });
   return {};
 }
@@ -183,21 +187,5 @@ registers lowering<op::async_store_wait>::emit(lowerer& k, int node) {
   k.structure({.what = local_event::kind::store_wait, .drains = pending == 0});
   return {};
 }
-
-// -- clusters ----------------------------------------------------------------------------------------------------------------
-
-#define KILN_NOT_LOWERED(operation)                                                                                    \
-  registers lowering<op::operation>::emit(lowerer& k, int node) {                                                      \
-    k.fail(node, "kiln[R-TG01] " #operation " is not lowered for " + std::string(k.target.name()) + " yet; kiln::check runs it on the host"); \
-    return {};                                                                                                         \
-  }
-KILN_NOT_LOWERED(cluster_rank)
-KILN_NOT_LOWERED(remote_barrier)
-KILN_NOT_LOWERED(remote_store)
-KILN_NOT_LOWERED(async_remote_store)
-KILN_NOT_LOWERED(async_remote_copy)
-KILN_NOT_LOWERED(cluster_barrier)
-KILN_NOT_LOWERED(fence_barrier_init)
-#undef KILN_NOT_LOWERED
 
 } // namespace kiln::jit::simt

@@ -30,6 +30,8 @@ public:
 
   /// Calling convention and attributes of the kernel.
   virtual void prepare_kernel(llvm::Function& f, int num_threads) = 0;
+  /// The kernel runs in clusters of this shape.
+  virtual void set_cluster(llvm::Function& /*kernel*/, dims /*shape*/) {}
 
   virtual Value* thread_id(int num_threads) = 0;
   virtual Value* block_id(int axis) = 0;
@@ -87,6 +89,8 @@ public:
   /// Starts one; where the mask (if not null) is false, zeros are written.
   virtual void copy(Value* shared, Value* global, int /*bytes*/, Value* mask, cache_hint hint);
   virtual bool has_memory_barriers() const { return false; }
+  /// Set where other CTAs arrive at barriers of this one: waits are then for what those did, too.
+  bool waits_for_cluster = false;
   /// Whether four warps can hand registers to others.
   virtual bool has_register_budgets() const { return false; }
   virtual void limit_registers(llvm::Function& /*kernel*/, int /*a thread*/) {}
@@ -117,6 +121,23 @@ public:
   virtual void bulk_wait(int /*pending*/, bool /*read*/) {}
   virtual void commit_copies() {}
   virtual void wait_copies(int /*pending*/) {}
+
+  /// Whether CTAs form clusters that reach each other's shared memory; the following need it.
+  virtual bool has_clusters() const { return false; }
+  /// Of this CTA, below the cluster's number of CTAs.
+  virtual Value* cluster_rank(int /*ctas*/) { return b.getInt32(0); }
+  /// All threads of all CTAs of the cluster, for all memory.
+  virtual void cluster_barrier() {}
+  /// Where the CTA of that rank has what this one has at a place in shared memory.
+  virtual Value* remote(Value* shared, Value* /*rank*/) { return shared; }
+  /// Arrivals at a remote barrier, which releases what came before to the cluster.
+  virtual void remote_arrive(Value* /*remote_barrier*/, int /*count*/) {}
+  /// Writes words (of 4, 8 or 16 bytes together) at a remote place, some time later; the bytes count on the remote barrier.
+  virtual void remote_store(Value* /*remote*/, llvm::ArrayRef<Value*> /*words*/, Value* /*remote_barrier*/) {}
+  /// The same for a row of this CTA's shared memory, by the copy engine.
+  virtual void remote_copy(Value* /*remote*/, Value* /*shared*/, std::int64_t /*bytes*/, Value* /*remote_barrier*/) {}
+  /// The barriers that this thread has made are seen by the cluster, behind its next barrier.
+  virtual void fence_barrier_init() {}
 
   /// The synchronisation scope's name in LLVM IR.
   virtual llvm::StringRef scope_name(memory_scope s) const = 0;

@@ -395,6 +395,23 @@ std::vector<Value*> lowerer::read_view(view_value const& v, linear_layout const&
 
 void lowerer::write_view(view_value const& v, linear_layout const& l, llvm::ArrayRef<Value*> x, Value* mask) {
   touch(local_event::kind::write, bytes_of_view(v), v.slot);
+  each_vector(v, l, x, mask, [&](Value* pointer, llvm::ArrayRef<Value*> words, llvm::Align align) { store_words(pointer, words, align); });
+}
+
+void lowerer::store_words(Value* pointer, llvm::ArrayRef<Value*> words, llvm::Align align) {
+  Value* whole = words[0];
+  if (words.size() > 1) {
+    whole = llvm::PoisonValue::get(llvm::FixedVectorType::get(words[0]->getType(), static_cast<unsigned>(words.size())));
+    for (std::size_t i = 0; i < words.size(); ++i) whole = b.CreateInsertElement(whole, words[i], i);
+  }
+  b.CreateAlignedStore(whole, pointer, align);
+}
+
+int lowerer::vector_bytes(view_value const& v, linear_layout const& l) {
+  return static_cast<int>(bytes_of(v.type)) << view_access(*this, v, l, owners(l).reg).access.width;
+}
+
+void lowerer::each_vector(view_value const& v, linear_layout const& l, llvm::ArrayRef<Value*> x, Value* mask, store_function const& store) {
   f2_word const copies = owners(l).reg;
   view_access a(*this, v, l, copies);
   auto const per = static_cast<std::size_t>(static_cast<int>(a.word()->getIntegerBitWidth()) / storage_bits_of(v.type));
@@ -408,12 +425,7 @@ void lowerer::write_view(view_value const& v, linear_layout const& l, llvm::Arra
       for (int r : group) elements.push_back(x[x.size() == 1 ? 0 : static_cast<std::size_t>(r)]);
       for (std::size_t i = 0; i < elements.size(); i += per)
         words.push_back(pack(llvm::ArrayRef(elements).slice(i, std::min(per, elements.size() - i)), v.type, a.word()));
-      Value* whole = words[0];
-      if (words.size() > 1) {
-        whole = llvm::PoisonValue::get(llvm::FixedVectorType::get(a.word(), static_cast<unsigned>(words.size())));
-        for (std::size_t i = 0; i < words.size(); ++i) whole = b.CreateInsertElement(whole, words[i], i);
-      }
-      when(in, [&] { b.CreateAlignedStore(whole, a.pointer(group[0]), a.align()); });
+      when(in, [&] { store(a.pointer(group[0]), words, a.align()); });
     }
   });
 }

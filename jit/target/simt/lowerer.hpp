@@ -153,6 +153,12 @@ public:
   view_value stage(registers const& x, dtype t, shape const& s, linear_layout const& l, char const* what);
   std::vector<Value*> read_view(view_value const& v, linear_layout const& l);
   void write_view(view_value const& v, linear_layout const& l, llvm::ArrayRef<Value*> x, Value* mask = nullptr);
+  /// The vectors that a write consists of: where each goes, and its words. Every element once, by its owner.
+  using store_function = std::function<void(Value* pointer, llvm::ArrayRef<Value*> words, llvm::Align)>;
+  void each_vector(view_value const& v, linear_layout const& l, llvm::ArrayRef<Value*> x, Value* mask, store_function const& store);
+  void store_words(Value* pointer, llvm::ArrayRef<Value*> words, llvm::Align align);
+  /// Bytes of those vectors.
+  int vector_bytes(view_value const& v, linear_layout const& l);
   /// v[c with c[axis] := index[c]], for the registers of a tile of shape `s`.
   std::vector<Value*> gather_view(view_value const& v, std::vector<Value*> const& index, dtype index_type,
                                   shape const& s, linear_layout const& l, int axis);
@@ -219,6 +225,10 @@ public:
   std::map<int, std::int64_t> barrier_offset; ///< of each alloc_barriers, in the arena
   /// Barrier of the warps that run this program.
   void agent_barrier(bool all_memory);
+  /// Barrier of the cluster, in which all warps of the CTA take part.
+  void cluster_barrier();
+  void check_cluster();
+  std::int64_t cluster_ctas() const { return g.attrs.cluster.x * g.attrs.cluster.y * g.attrs.cluster.z; }
 
   // -- tasks (tasks.cpp)
   // -------------------------------------------------------------------------------------------------------
@@ -237,8 +247,8 @@ public:
   Value *replica = nullptr, *barrier_id = nullptr;
   registers outer_cell(int cell);
   void fork(int region);
-  void join();
-  void meet_all();
+  void join(int region);
+  void meet_all(bool cluster = false); ///< `cluster`: with those of the other CTAs
   /// The shape of the CTA's part that runs a node.
   cta_shape cta_at(int node) const;
   int narrow_words = 0; ///< registers of the largest tile that was kept narrow
@@ -266,6 +276,8 @@ private:
   /// An access that needs no barrier, since those of its region order it.
   void without_barriers(std::function<void()> const& access);
   llvm::SwitchInst* dispatch();
+  static constexpr std::int64_t meet_cluster = -1; ///< a command: not a region, but a barrier of the cluster
+  llvm::BasicBlock* cluster_case = nullptr;
   void end_regions();
   llvm::GlobalVariable* shared_array(char const* name);
   bool is_outer(int node) const { return parent && node < self.task; }

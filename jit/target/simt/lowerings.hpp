@@ -90,6 +90,7 @@ KILN_SIMT_LOWERING(async_arrive)
 KILN_SIMT_LOWERING(async_load_bulk)
 KILN_SIMT_LOWERING(async_store_bulk)
 KILN_SIMT_LOWERING(async_store_wait)
+// cluster.cpp
 KILN_SIMT_LOWERING(cluster_rank)
 KILN_SIMT_LOWERING(remote_barrier)
 KILN_SIMT_LOWERING(remote_store)
@@ -110,6 +111,8 @@ KILN_SIMT_LOWERING(tensor_alloc)
 KILN_SIMT_LOWERING(tensor_dealloc)
 #undef KILN_SIMT_LOWERING
 
+/// Where one of several barriers lies in this CTA; of a remote one, where its counterpart does (barriers.cpp).
+Value* barrier_address(lowerer& k, int barrier);
 /// A product on the matrix unit (matrix.cpp).
 registers matrix_dot(lowerer& k, int node, matrix_product const& p);
 

@@ -213,6 +213,8 @@ lowerer::spreading lowerer::spreads_over_banks(int buffer) const {
     }
     case op::local_load:
     case op::local_store:
+    case op::remote_store:
+    case op::async_remote_store:
     case op::local_gather:
     case op::local_scatter:
     case op::async_load: break;

@@ -35,9 +35,7 @@ lowerer::lowerer(graph_view const& graph, specialisation const& s, kiln::target 
       facts(g, {.facts = s, .grid = {}}) {}
 
 simt_code lowerer::run() {
-  if (dims const c = g.attrs.cluster; c.x * c.y * c.z != 1)
-    fail(-1, "kiln[R-TG01] clusters of " + std::to_string(c.x * c.y * c.z) +
-                 " CTAs: this lowering runs one CTA alone; use cluster {1, 1, 1}");
+  check_cluster();
   try {
     plan = assign_layouts(g, facts, cta);
   } catch (std::invalid_argument const& e) { fail(-1, std::string("kiln[R-TG01] ") + e.what()); }
@@ -112,6 +110,7 @@ void lowerer::make_function() {
                                     llvm::StringRef(mb.symbol.data(), mb.symbol.size()), mb.module);
   result.num_threads = all_threads;
   if (!parent) hw->prepare_kernel(*function, all_threads);
+  if (!parent && cluster_ctas() > 1) hw->set_cluster(*function, g.attrs.cluster);
   if (!parent && launch_registers) hw->limit_registers(*function, launch_registers);
   for (std::size_t i = 0; i < g.params.size(); ++i) {
     auto const slot = static_cast<unsigned>(first_slot_of(static_cast<int>(i)));
@@ -510,13 +509,15 @@ registers lowering<op::device_assert>::emit(lowerer& k, int node) {
   llvm::BasicBlock *report = k.block("assert.failed"), *first = k.block("assert.first"),
                    *won = k.block("assert.report"), *go_on = k.block("assert.held");
   b.CreateCondBr(bad, report, go_on, llvm::MDBuilder(k.context).createUnlikelyBranchWeights());
+  // The others of a cluster still use this CTA's memory: it goes on.
+  llvm::BasicBlock* const then = k.cluster_ctas() > 1 ? go_on : k.leave;
   b.SetInsertPoint(report);
-  b.CreateCondBr(b.CreateICmpEQ(k.thread, k.i32(0)), first, k.leave);
+  b.CreateCondBr(b.CreateICmpEQ(k.thread, k.i32(0)), first, then);
   b.SetInsertPoint(first);
   auto* swap = b.CreateAtomicCmpXchg(fault, k.i32(0), k.i32(1), llvm::Align(4), llvm::AtomicOrdering::Monotonic,
                                      llvm::AtomicOrdering::Monotonic,
                                      k.context.getOrInsertSyncScopeID(k.hw->scope_name(memory_scope::gpu)));
-  b.CreateCondBr(b.CreateExtractValue(swap, 1), won, k.leave);
+  b.CreateCondBr(b.CreateExtractValue(swap, 1), won, then);
   b.SetInsertPoint(won);
   Value* cta =
       b.CreateAdd(k.hw->block_id(0),
@@ -525,7 +526,7 @@ registers lowering<op::device_assert>::emit(lowerer& k, int node) {
   Value* const fields[] = {k.i32(k.g.attribute(node, 0) + 1), k.i32(k.g[node].line), cta};
   for (int i = 0; i < 3; ++i)
     b.CreateStore(fields[i], b.CreateConstInBoundsGEP1_64(b.getInt32Ty(), fault, static_cast<std::uint64_t>(i + 1)));
-  b.CreateBr(k.leave);
+  b.CreateBr(then);
   b.SetInsertPoint(go_on);
   return {};
 }

@@ -13,6 +13,7 @@
 #include "lowerings.hpp"
 
 #include <algorithm>
+#include <kiln/graph/cluster.hpp>
 #include <llvm/Transforms/Utils/Cloning.h>
 
 namespace kiln::jit::simt {
@@ -24,25 +25,29 @@ constexpr int task_warps = 0, task_registers = 1, task_replicas = 2, task_first 
 /// Computed from parameters and constants alone, without memory: as cheap as a load from shared memory.
 bool computed_again(op o) {
   return has(o, trait::elementwise) || o == op::param || o == op::constant || o == op::program_id || o == op::num_programs ||
-         o == op::extent || o == op::stride || o == op::array_data;
+         o == op::extent || o == op::stride || o == op::array_data || o == op::cluster_rank;
 }
 
 } // namespace
 
 void lowerer::plan_tasks() {
-  int depth = 0;
+  int depth = 0, task = -1;
   std::uint32_t taken = 1; // the CTA's
   bool any = false;
   for (int i = 0; i < g.size(); ++i) {
     op const o = g[i].code;
     if (o == op::named_barrier_wait || o == op::named_barrier_arrive) taken |= 1u << (g.attribute(i, 0) & 15);
-    nested_regions |= o == op::tasks_begin && depth > 0;
+    nested_regions |= (o == op::tasks_begin || o == op::cluster_barrier) && depth > 0;
+    if (o == op::task_begin) task = i;
+    if (o == op::task_end) task = -1;
+    if (o == op::cluster_barrier && task >= 0) fail(i, "kiln[R-TK07] cluster_barrier in a task: the warps of the other tasks are not there; use barriers in memory");
     if (o == op::device_assert) assert_node = i;
     any |= o == op::tasks_begin;
     if (has(o, trait::opens)) ++depth;
     if (has(o, trait::closes)) --depth;
   }
   all_warps = cta.num_warps;
+  nested_regions &= any;
   if (!any) return;
   if (!hw->has_memory_barriers()) fail(-1, "kiln[R-TG01] async_tasks: " + std::string(target.name()) + " has no barrier for a part of a CTA; run the kernel on the host");
   if (assert_node >= 0)
@@ -156,6 +161,7 @@ cta_shape lowerer::cta_at(int node) const {
 lowerer::lowerer(lowerer& kernel, agent const& a)
     : g(kernel.g), spec(kernel.spec), target(kernel.target), mb(kernel.mb), context(kernel.context), b(context),
       hw(target.is_nvptx() ? make_nvptx(b, target) : make_amdgpu(b, target)), cta(kernel.cta), facts(g, {.facts = spec, .grid = {}}), parent(&kernel), self(a) {
+  hw->waits_for_cluster = kernel.hw->waits_for_cluster;
   cta.num_warps = a.warps;
   all_warps = kernel.all_warps;
   buffer_swizzled = kernel.buffer_swizzled;
@@ -191,7 +197,10 @@ void lowerer::agent_barrier(bool all_memory) {
 
 /// Where the kernel's warps and the others meet. They come from different places of the program, which tools that look for races
 /// only follow where the barrier names its number of threads.
-void lowerer::meet_all() { hw->named_barrier(i32(0), all_warps * cta.warp_size, true); }
+void lowerer::meet_all(bool cluster) {
+  if (cluster) return hw->cluster_barrier();
+  hw->named_barrier(i32(0), all_warps * cta.warp_size, true);
+}
 
 void lowerer::fork(int region) {
   published.clear();
@@ -235,7 +244,7 @@ void lowerer::fork(int region) {
     Value* from = b.CreateSub(warp_of_cta, i32(a.first_warp));
     when(b.CreateICmpULT(from, i32(a.warps * a.replicas)), [&, f = f] { calls.push_back(b.CreateCall(f, arguments)); });
   }
-  meet_all();
+  meet_all(joins_cluster(g, region));
   if (nested_regions) b.CreateBr(next_region->getParent());
   else workers = b.GetInsertBlock();
 }
@@ -260,8 +269,8 @@ void lowerer::end_regions() {
   meet_all();
 }
 
-void lowerer::join() {
-  meet_all();
+void lowerer::join(int region) {
+  meet_all(joins_cluster(g, region));
   structure({.what = local_event::kind::barrier});
 }
 
@@ -380,8 +389,8 @@ registers lowering<op::tasks_begin>::emit(lowerer& k, int node) {
   k.fork(node);
   return {};
 }
-registers lowering<op::tasks_end>::emit(lowerer& k, int) {
-  k.join();
+registers lowering<op::tasks_end>::emit(lowerer& k, int node) {
+  k.join(static_cast<int>(k.g.attribute(node, 0)));
   return {};
 }
 // Only the default task is met here, and its values may be used after it: no scope of its own.
