@@ -11,6 +11,7 @@
 
 #include "jit/target/host/lower.hpp"
 #include "jit/target/simt/lower.hpp"
+#include "kiln/graph/cluster.hpp"
 #include "kiln/graph/hash.hpp"
 #include "kiln/graph/save.hpp"
 #include "kiln/version.hpp"
@@ -96,8 +97,8 @@ cache_key key_of(graph_view const& g, specialisation const& facts, target const&
 
 void fill(jit::module_builder& m, graph_view const& prepared, specialisation const& facts, jit::host_cpu const& cpu, jit::code_info& info) {
   if (m.target.family == target_family::host) {
-    // One thread runs a CTA: tasks become one program.
-    bool const tasks = std::any_of(prepared.nodes.begin(), prepared.nodes.end(), [](node const& n) { return is_of_tasks(n.code); });
+    // One thread runs a CTA, or a cluster of them: tasks become one program.
+    bool const tasks = cluster_size(prepared.attrs) > 1 || std::any_of(prepared.nodes.begin(), prepared.nodes.end(), [](node const& n) { return is_of_tasks(n.code); });
     graph one;
     if (tasks) {
       try {

@@ -168,22 +168,36 @@ bool contains(graph const& g, op code) {
   return std::any_of(g.nodes.begin(), g.nodes.end(), [&](node const& n) { return n.code == code; });
 }
 
+/// "gx % 2 != 0 || ...", or nothing: whether the grid is not made of whole clusters.
+std::string broken_clusters(graph const& g) {
+  dims const& c = g.attrs.cluster;
+  std::string s;
+  auto axis = [&](char const* extent, std::int64_t step) {
+    if (step > 1) s += (s.empty() ? "" : " || ") + std::string(extent) + " % " + std::to_string(step) + " != 0";
+  };
+  axis("gx", c.x), axis("gy", c.y), axis("gz", c.z);
+  return s;
+}
+
 std::string host_functions(std::string const& prefix, bundled const& k, image const& i) {
   std::string const entry = "kiln_" + identifier(k.code.name);
   int const slots = std::max(1, slot_count(graph_view(k.code)));
+  dims const& c = k.code.attrs.cluster;
+  std::string const broken = broken_clusters(k.code), what = broken.empty() ? "CTAs" : "clusters";
+  auto clusters = [](char const* extent, std::int64_t step) { return std::string(extent) + (step > 1 ? " / " + std::to_string(step) : ""); };
   std::string s = "\n/* On this CPU: link " + i.file + " and -lm. " + prefix + "_host runs the whole grid on the calling thread; " + prefix +
-                  "_host_part runs the\n * CTAs first..last-1 (x fastest), for threads of your own, each with " + prefix +
+                  "_host_part runs the\n * " + what + " first..last-1 (x fastest), for threads of your own, each with " + prefix +
                   "_host_arena_bytes of scratch aligned to 64. 0: done;\n * 1: an argument is not what the code was made for; 2: a device_assert failed "
                   "(its text is in *why); 3: no memory. */\n";
   s += "void " + entry + "(const uint64_t* slots, const uint32_t* grid, int64_t first, int64_t last, void* arena, void* runtime);\n";
   s += "enum { " + prefix + "_host_arena_bytes = " + std::to_string(std::max<std::int64_t>(i.info.arena_bytes, 64)) + " };\n";
   s += "static inline int " + prefix + "_host_part(uint32_t gx, uint32_t gy, uint32_t gz, int64_t first, int64_t last, void* arena, const char** why" +
-       parameters(k.code) + ") {\n  uint64_t slots[" + std::to_string(slots) + "];\n  const uint32_t grid[3] = {gx, gy, gz};\n  int32_t failure[3] = {0, 0, 0};\n  if (!" +
-       prefix + "_pack(slots" + arguments(k.code) + ")) return 1;\n  " + entry + "(slots, grid, first, last, arena, failure);\n  if (failure[0] == 0) return 0;\n" +
+       parameters(k.code) + ") {\n  uint64_t slots[" + std::to_string(slots) + "];\n  const uint32_t grid[3] = {" + clusters("gx", c.x) + ", " + clusters("gy", c.y) + ", " + clusters("gz", c.z) +
+       "};\n  int32_t failure[3] = {0, 0, 0};\n" + (broken.empty() ? "" : "  if (" + broken + ") return 1; /* whole clusters */\n") + "  if (!" + prefix + "_pack(slots" + arguments(k.code) + ")) return 1;\n  " + entry + "(slots, grid, first, last, arena, failure);\n  if (failure[0] == 0) return 0;\n" +
        "  if (why) *why = " + prefix + "_assert_text(failure[1], failure[2]);\n  return 2;\n}\n";
   s += "static inline int " + prefix + "_host(uint32_t gx, uint32_t gy, uint32_t gz, const char** why" + parameters(k.code) + ") {\n  void* arena = aligned_alloc(64, (" +
        prefix + "_host_arena_bytes + 63) / 64 * 64);\n  if (!arena) return 3;\n  int const code = " + prefix +
-       "_host_part(gx, gy, gz, 0, (int64_t)gx * gy * gz, arena, why" + arguments(k.code) + ");\n  free(arena);\n  return code;\n}\n";
+       "_host_part(gx, gy, gz, 0, (int64_t)gx * gy * gz" + (broken.empty() ? "" : " / " + std::to_string(c.x * c.y * c.z)) + ", arena, why" + arguments(k.code) + ");\n  free(arena);\n  return code;\n}\n";
   return s;
 }
 
@@ -237,6 +251,8 @@ std::string gpu_functions(std::string const& prefix, bundled const& k, bool cuda
   if (cuda)
     s += "  if (code == CUDA_SUCCESS && k->shared_bytes > 48 * 1024) code = cuFuncSetAttribute(k->function, "
          "CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)k->shared_bytes);\n";
+  if (dims const& c = k.code.attrs.cluster; cuda && c.x * c.y * c.z > 8)
+    s += "  if (code == CUDA_SUCCESS) code = cuFuncSetAttribute(k->function, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1);\n";
   s += "  return code;\n}\n";
   s += "/* Starts the kernel; an empty grid is a launch of nothing. " + wrong + " for an argument that the code was not made for. */\n";
   s += "static inline " + result + " " + prefix + "_" + api + "_launch(const " + prefix + "_" + api + "_kernel* k, " + stream +
@@ -244,7 +260,10 @@ std::string gpu_functions(std::string const& prefix, bundled const& k, bool cuda
        std::to_string(slots * 8) + ";\n";
   s += cuda ? "  void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, slots, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};\n"
             : "  void* extra[] = {HIP_LAUNCH_PARAM_BUFFER_POINTER, slots, HIP_LAUNCH_PARAM_BUFFER_SIZE, &bytes, HIP_LAUNCH_PARAM_END};\n";
-  s += "  if (gx == 0 || gy == 0 || gz == 0) return " + success + ";\n  if (!" + prefix + "_pack(slots" + arguments(k.code) + ")) return " + wrong + ";\n  return " +
+  s += "  if (gx == 0 || gy == 0 || gz == 0) return " + success + ";\n";
+  // The clusters' shape is in the code.
+  if (std::string const broken = broken_clusters(k.code); !broken.empty()) s += "  if (" + broken + ") return " + wrong + "; /* whole clusters */\n";
+  s += "  if (!" + prefix + "_pack(slots" + arguments(k.code) + ")) return " + wrong + ";\n  return " +
        (cuda ? "cuLaunchKernel" : "hipModuleLaunchKernel") + "(k->function, gx, gy, gz, k->threads, 1, 1, k->shared_bytes, stream, 0, bytes ? extra : 0);\n}\n";
   std::string const fault = images.front()->info.fault;
   if (!fault.empty()) {

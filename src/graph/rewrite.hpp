@@ -65,6 +65,10 @@ public:
     if (n.code == op::alloc) {
       buffer_info b = from_.buffer(static_cast<int>(from_.attribute(i, 0)));
       b.node = size() - 1;
+      // The buffer that a window shows, where that is there: of several copies, the last one.
+      int const shown = b.base < 0 ? -1 : mapped(from_.buffer(b.base).node);
+      if (shown >= 0) b.base = static_cast<int>(attribute_of_made(shown, 0));
+      linked_.push_back(shown >= 0);
       to_.attribute_pool.back() = static_cast<std::int64_t>(to_.buffers.size());
       to_.buffers.push_back(b);
       old_buffer_.push_back(static_cast<int>(from_.attribute(i, 0)));
@@ -111,6 +115,7 @@ public:
     b.shape = made(i).shape;
     b.node = i;
     to_.buffers.push_back(b);
+    linked_.push_back(true);
     old_buffer_.push_back(-1);
     return i;
   }
@@ -123,7 +128,7 @@ public:
       if (old_buffer_[i] >= 0 && from_.buffer(old_buffer_[i]).base < 0) stands_for[static_cast<std::size_t>(old_buffer_[i])] = static_cast<int>(i);
     for (std::size_t i = 0; i < to_.buffers.size(); ++i) {
       buffer_info& b = to_.buffers[i];
-      if (b.base < 0) continue;
+      if (b.base < 0 || linked_[i]) continue;
       int& s = stands_for[static_cast<std::size_t>(b.base)];
       b.base = s;
       if (s < 0) s = static_cast<int>(i);
@@ -136,6 +141,7 @@ private:
   graph_view from_;
   graph to_;
   std::vector<std::int32_t> map_;
+  std::vector<bool> linked_;    ///< of a new buffer: its base is one of the new graph
   std::vector<int> old_buffer_; ///< of a new buffer: which one it was; -1: none
 };
 

@@ -360,6 +360,36 @@ int gpu_backend::occupancy(void* function, int threads, unsigned shared_bytes) {
   return blocks;
 }
 
+namespace {
+/// A launch in clusters, as the driver wants it described. Not to be moved: it points into itself.
+struct cluster_launch {
+  gpu_launch_attribute cluster;
+  gpu_launch_config config;
+  explicit cluster_launch(gpu_launch const& shape, void* stream) {
+    cluster.id = gpu::launch_cluster_dimension;
+    cluster.cluster = {shape.cluster[0], shape.cluster[1], shape.cluster[2]};
+    std::copy_n(shape.grid, 3, config.grid);
+    config.block[0] = shape.threads;
+    config.block[1] = config.block[2] = 1;
+    config.shared_bytes = shape.shared_bytes;
+    config.stream = stream;
+    config.attributes = &cluster;
+    config.attribute_count = 1;
+  }
+  cluster_launch(cluster_launch const&) = delete;
+};
+} // namespace
+
+int gpu_backend::resident_clusters(void* function, gpu_launch const& shape) {
+  if (driver_.occupancy_of_clusters == nullptr) throw error("clusters of CTAs do not exist on " + record().name);
+  current_context here(*this);
+  relaxed_capture allow(driver_);
+  cluster_launch const how(shape, nullptr);
+  int clusters = 0;
+  driver_.check(driver_.occupancy_of_clusters(&clusters, function, &how.config), "cuOccupancyMaxActiveClusters");
+  return clusters;
+}
+
 void gpu_backend::launch(void* function, gpu_launch const& shape, void const* arguments, std::size_t argument_bytes,
                          void* stream) {
   current_context here(*this);
@@ -378,18 +408,8 @@ void gpu_backend::launch(void* function, gpu_launch const& shape, void const* ar
                                 shape.shared_bytes, stream, nullptr, buffer),
                  driver_.kind == device_kind::cuda ? "cuLaunchKernel" : "hipModuleLaunchKernel");
   if (driver_.launch_with_attributes == nullptr) throw error("clusters of CTAs do not exist on " + record().name);
-  gpu_launch_attribute cluster;
-  cluster.id = gpu::launch_cluster_dimension;
-  cluster.cluster = {c[0], c[1], c[2]};
-  gpu_launch_config config;
-  std::copy_n(shape.grid, 3, config.grid);
-  config.block[0] = shape.threads;
-  config.block[1] = config.block[2] = 1;
-  config.shared_bytes = shape.shared_bytes;
-  config.stream = stream;
-  config.attributes = &cluster;
-  config.attribute_count = 1;
-  check(driver_.launch_with_attributes(&config, function, nullptr, buffer), "cuLaunchKernelEx");
+  cluster_launch const how(shape, stream);
+  check(driver_.launch_with_attributes(&how.config, function, nullptr, buffer), "cuLaunchKernelEx");
 }
 
 bool gpu_backend::is_capturing(void* stream) {

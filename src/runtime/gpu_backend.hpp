@@ -2,6 +2,7 @@
 // functions, launches, and CUDA's linker from PTX to machine code.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -11,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kiln/graph/graph.hpp"
 #include "src/runtime/backend.hpp"
 #include "src/runtime/gpu_driver.hpp"
 
@@ -23,6 +25,17 @@ struct gpu_launch {
   unsigned cluster[3] = {1, 1, 1}; // CUDA only
   unsigned shared_bytes = 0;       // dynamic
   std::string_view kernel = {};    // for errors
+
+  void set_cluster(dims const& c) { cluster[0] = static_cast<unsigned>(c.x), cluster[1] = static_cast<unsigned>(c.y), cluster[2] = static_cast<unsigned>(c.z); }
+  /// One cluster of them.
+  static gpu_launch of_cluster(dims const& c, unsigned threads, unsigned shared_bytes) {
+    gpu_launch one;
+    one.threads = threads;
+    one.shared_bytes = shared_bytes;
+    one.set_cluster(c);
+    std::copy(one.cluster, one.cluster + 3, one.grid);
+    return one;
+  }
 };
 
 /// What the driver says about a loaded function.
@@ -92,6 +105,8 @@ public:
   void allow_large_clusters(void* function);
   /// CTAs of this size that fit one multiprocessor.
   int occupancy(void* function, int threads, unsigned shared_bytes);
+  /// Clusters of this launch that run on the device at once.
+  int resident_clusters(void* function, gpu_launch const& shape);
 
   /// Has the next wait for `stream` look at the record; to be called after the launch. Costs no lock when it is so
   /// already. A launch that is captured into a graph is looked at by every wait from then on: its graph may run anywhere.

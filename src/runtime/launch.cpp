@@ -67,12 +67,15 @@ void check_pointers(kernel_entry const& kernel, backend& where, std::span<argume
   }
 }
 
+bool in_clusters(kernel_entry const& kernel) { return kernel.graph.attrs.cluster != dims{}; }
+
 void check_cluster(kernel_entry const& kernel, grid const& g) {
+  if (!in_clusters(kernel)) return;
   dims const& cluster = kernel.graph.attrs.cluster;
   auto check = [&](char axis, i64 ctas, i64 step) {
     if (ctas % step)
       throw error("kernel '" + std::string(kernel.graph.name) + "': grid axis " + axis + " is " + std::to_string(ctas) +
-                  ", not a multiple of the cluster's " + std::to_string(step));
+                  " CTAs, not a multiple of the cluster's " + std::to_string(step) + "; grids count CTAs, not clusters");
   };
   check('x', g.x, cluster.x);
   check('y', g.y, cluster.y);
@@ -111,8 +114,12 @@ std::string value_text(dtype t, std::uint64_t bits);
 
 void print(void* runtime, std::int32_t text, std::int64_t const* program, std::int32_t items, printed const* item) {
   graph_view const& g = static_cast<running*>(runtime)->kernel->graph;
-  std::string line = "(" + std::to_string(program[0]) + "," + std::to_string(program[1]) + "," + std::to_string(program[2]) + ") " +
-                     g.string(text);
+  // Code for a whole cluster says by the text's number which of its CTAs prints (sequentialise.hpp).
+  auto const texts = static_cast<std::int32_t>(g.strings.size());
+  dims const c = g.attrs.cluster;
+  std::int64_t const rank = text < texts ? 0 : text / texts - 1;
+  std::int64_t const x = program[0] * c.x + rank % c.x, y = program[1] * c.y + rank / c.x % c.y, z = program[2] * c.z + rank / (c.x * c.y);
+  std::string line = "(" + std::to_string(x) + "," + std::to_string(y) + "," + std::to_string(z) + ") " + g.string(text % texts);
   for (std::int32_t i = 0; i < items; ++i) {
     printed const& p = item[i];
     auto width = static_cast<std::size_t>(bytes_of(p.type));
@@ -149,11 +156,16 @@ void look_at_sizes(kernel_entry& kernel, variant& v, grid const& g, std::span<ar
 
 void launch_host(kernel_entry& kernel, stream_state& where, grid const& g, std::span<argument const> arguments) {
   register_hooks();
+  check_cluster(kernel, g);
   variant& v = variant_for(kernel, *where.owner, arguments);
   look_at_sizes(kernel, v, g, arguments);
   std::uint64_t slots[max_slots];
   pack_slots(kernel.graph, arguments, slots);
   std::uint32_t ctas[3] = {static_cast<std::uint32_t>(g.x), static_cast<std::uint32_t>(g.y), static_cast<std::uint32_t>(g.z)};
+  if (in_clusters(kernel)) { // the code runs whole ones
+    dims const& c = kernel.graph.attrs.cluster;
+    ctas[0] /= static_cast<std::uint32_t>(c.x), ctas[1] /= static_cast<std::uint32_t>(c.y), ctas[2] /= static_cast<std::uint32_t>(c.z);
+  }
   running context;
   context.kernel = &kernel;
   host_work work;
@@ -176,12 +188,11 @@ void launch_gpu(kernel_entry& kernel, stream_state& where, grid const& g, std::s
   if (gpu.record().kind == device_kind::hip) check_hip_grid(kernel, g, v.code.threads);
   std::uint64_t slots[max_slots];
   int n = pack_slots(kernel.graph, arguments, slots);
-  dims const& cluster = kernel.graph.attrs.cluster;
   gpu_launch shape;
   shape.grid[0] = static_cast<unsigned>(g.x), shape.grid[1] = static_cast<unsigned>(g.y), shape.grid[2] = static_cast<unsigned>(g.z);
   shape.threads = v.code.threads;
   shape.shared_bytes = v.code.shared_bytes;
-  shape.cluster[0] = static_cast<unsigned>(cluster.x), shape.cluster[1] = static_cast<unsigned>(cluster.y), shape.cluster[2] = static_cast<unsigned>(cluster.z);
+  shape.set_cluster(kernel.graph.attrs.cluster);
   shape.kernel = kernel.graph.name;
   gpu.launch(v.function, shape, slots, static_cast<std::size_t>(n) * sizeof(std::uint64_t), where.native);
   if (v.faults) gpu.watch(*v.faults, where.native);
@@ -233,9 +244,15 @@ grid resident_grid(kernel_entry& kernel, stream const& where, std::span<argument
   if (device.record().kind != device_kind::host) {
     auto& gpu = static_cast<gpu_backend&>(device);
     variant& v = variant_for(kernel, gpu, arguments);
+    if (members > 1) {
+      int const clusters = gpu.resident_clusters(v.function, gpu_launch::of_cluster(cluster, v.code.threads, v.code.shared_bytes));
+      return grid(i64{clusters} * cluster.x, cluster.y, cluster.z);
+    }
     ctas *= std::max(1, gpu.occupancy(v.function, static_cast<int>(v.code.threads), v.code.shared_bytes));
+  } else if (members > 1) { // a thread runs a whole cluster
+    return grid(ctas * cluster.x, cluster.y, cluster.z);
   }
-  return grid(std::max<i64>(1, ctas / members) * cluster.x, cluster.y, cluster.z);
+  return grid(ctas);
 }
 
 void prepare(kernel_entry& kernel, stream const& where, std::span<argument const> arguments) {

@@ -198,7 +198,11 @@ void load(kernel_entry const& kernel, gpu_backend& gpu, variant& v) {
                 "; use smaller tiles or fewer stages");
   if (shared > 48 * 1024) gpu.allow_shared(v.function, c.shared_bytes);
   dims const& cluster = kernel.graph.attrs.cluster;
-  if (cluster.x * cluster.y * cluster.z > 8) gpu.allow_large_clusters(v.function);
+  i64 const members = cluster.x * cluster.y * cluster.z;
+  if (members > 8) gpu.allow_large_clusters(v.function);
+  if (members > 1 && gpu.resident_clusters(v.function, gpu_launch::of_cluster(cluster, c.threads, c.shared_bytes)) < 1)
+    throw error(name + ": no cluster of " + std::to_string(members) + " CTAs of " + std::to_string(c.threads) + " threads and " + std::to_string(shared) +
+                " bytes of shared memory fits " + place + "; use smaller clusters (attributes{.cluster}) or smaller CTAs");
   void* const fault = c.fault.empty() ? nullptr : gpu.find_global(module, c.fault);
   refused.module = nullptr;
   if (c.fault.empty()) return;

@@ -353,6 +353,10 @@ ENTRY(cuFuncSetAttribute, (void* f, int a, int v)) BODY(cuFuncSetAttribute, f, a
   return ok;
 }
 ENTRY(cuOccupancyMaxActiveBlocksPerMultiprocessor, (int* n, void* f, int t, std::size_t b)) BODY(cuOccupancyMaxActiveBlocksPerMultiprocessor, n, f, t, b) int impl_cuOccupancyMaxActiveBlocksPerMultiprocessor(int* n, void*, int, std::size_t) { return *n = 3, ok; }
+ENTRY(cuOccupancyMaxActiveClusters, (int* n, void* f, gpu_launch_config const* c)) BODY(cuOccupancyMaxActiveClusters, n, f, c) int impl_cuOccupancyMaxActiveClusters(int* n, void*, gpu_launch_config const* c) {
+  if (c->attribute_count != 1 || c->grid[0] != c->attributes[0].cluster.x || c->block[0] == 0) return invalid_value;
+  return *n = c->shared_bytes > 200 * 1024 ? 0 : 5, ok;
+}
 ENTRY(cuLaunchKernel, (void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned sh, void* x, void** p, void** q)) BODY(cuLaunchKernel, f, gx, gy, gz, bx, by, bz, sh, x, p, q) int impl_cuLaunchKernel(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned, unsigned, unsigned sh, void* x, void**, void** q) {
   unsigned grid[] = {gx, gy, gz}, cluster[] = {1, 1, 1};
   return start(f, grid, bx, sh, cluster, x, q);

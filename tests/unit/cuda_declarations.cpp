@@ -134,6 +134,7 @@ KILN_SAME(module_function, cuModuleGetFunction);
 KILN_SAME(function_attribute, cuFuncGetAttribute);
 KILN_SAME(function_set_attribute, cuFuncSetAttribute);
 KILN_SAME(occupancy, cuOccupancyMaxActiveBlocksPerMultiprocessor);
+KILN_SAME(occupancy_of_clusters, cuOccupancyMaxActiveClusters);
 KILN_SAME(launch, cuLaunchKernel);
 KILN_SAME(launch_with_attributes, cuLaunchKernelEx);
 KILN_SAME(link_create, cuLinkCreate);

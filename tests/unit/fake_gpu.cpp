@@ -40,6 +40,18 @@ inline constexpr auto positive = kernel<"positive">([](context& k, ptr<const i32
 inline constexpr auto in_pairs = kernel<"in_pairs", attributes{.cluster = {2, 1, 1}}>([](context& k, ptr<i32> x) {
   store(x + k.program_id(0), k.full<i32>(1));
 });
+inline constexpr auto resident_pairs = kernel<"resident_pairs", attributes{.cluster = {2, 1, 1}, .persistent = true}>([](context& k, ptr<i32> x) {
+  auto b = k.local_alloc<i32, 64>(2);
+  k.cluster_barrier();
+  k.remote_shmem_store(b[0], load(x + k.arange<64>()), (k.cluster_cta_rank() + 1) % 2);
+  k.cluster_barrier();
+  store(x + k.program_id(0) * 64 + k.arange<64>(), k.local_load(b[0]));
+});
+inline constexpr auto large_pairs = kernel<"large_pairs", attributes{.cluster = {2, 1, 1}}>([](context& k, ptr<f32> x) {
+  auto b = k.local_alloc<f32, 8192>(7);
+  for (int i : k.unrolled(7)) k.local_store(b[i], load(x + i * 8192 + k.arange<8192>()));
+  for (int i : k.unrolled(7)) store(x + i * 8192 + k.arange<8192>(), k.local_load(b[6 - i]));
+});
 inline constexpr auto staged = kernel<"staged">([](context& k, ptr<f32> x) {
   auto b = k.local_alloc<f32, 8192>();
   k.local_store(b[0], load(x + k.arange<8192>()));
@@ -190,12 +202,29 @@ TEST_F(fake_gpu, grids_are_checked_before_the_driver_sees_them) {
   EXPECT_EQ(message_of([&] { add.launch(gpu, grid(i64{1} << 31), x, x, 1); }),
             "kernel 'add': grid axis x is 2147483648; valid are 0..2147483647");
   EXPECT_EQ(message_of([&] { in_pairs.launch(gpu, grid(5), n); }),
-            "kernel 'in_pairs': grid axis x is 5, not a multiple of the cluster's 2");
+            "kernel 'in_pairs': grid axis x is 5 CTAs, not a multiple of the cluster's 2; grids count CTAs, not clusters");
   add.launch(gpu, grid(0), x, x, 1);
   add.launch(gpu, grid(1, 0), x, x, 1);
   add.launch(gpu, grid(1, 1, 0), x, x, 1);
   EXPECT_EQ(fake_cuda::launches().size(), launched) << "empty grids are launches of nothing";
   add.launch(gpu, grid(1, 65535), x, x, 1);
+}
+
+TEST_F(fake_gpu, clusters_reach_the_driver) {
+  buffer<i32> n(gpu, 1000);
+  in_pairs.launch(gpu, grid(6), n);
+  fake_cuda::launch const l = fake_cuda::launches().back();
+  EXPECT_EQ(l.function, "kiln_in_pairs");
+  EXPECT_EQ(l.grid[0], 6u);
+  EXPECT_EQ(l.cluster[0], 2u);
+  EXPECT_EQ(l.cluster[1] * l.cluster[2], 1u);
+  resident_pairs.launch(gpu, n); // as many clusters as the driver says are resident: five
+  EXPECT_EQ(fake_cuda::launches().back().grid[0], 10u);
+  EXPECT_EQ(fake_cuda::launches().back().cluster[0], 2u);
+  buffer<f32> x(gpu, 7 * 8192);
+  EXPECT_EQ(message_of([&] { large_pairs.launch(gpu, grid(2), x); }),
+            "kernel 'large_pairs': no cluster of 2 CTAs of 128 threads and 229376 bytes of shared memory fits cuda:0 (Fake 0); use smaller clusters "
+            "(attributes{.cluster}) or smaller CTAs");
 }
 
 TEST_F(fake_gpu, what_the_device_cannot_run_is_refused_when_it_is_loaded) {

@@ -43,7 +43,7 @@ struct kernel_entry {
 KILN_API void launch(kernel_entry& kernel, stream const& where, grid const& ctas, std::span<argument const> arguments);
 
 /// The grid of a kernel with attributes::persistent: as many CTAs as are resident on the device at once, in whole
-/// clusters (host: one per worker thread). Compiles the code if it is not there, to ask how many fit.
+/// clusters (host: one CTA or cluster per worker thread). Compiles the code if it is not there, to ask how many fit.
 KILN_API grid resident_grid(kernel_entry& kernel, stream const& where, std::span<argument const> arguments);
 
 /// Compiles (or finds) the code for such a launch without starting it.

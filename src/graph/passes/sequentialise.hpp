@@ -8,7 +8,7 @@ namespace kiln {
 /// The text of the device_assert that ends a deadlock. Its index is the first behind the texts of the kernel itself.
 inline constexpr char const* deadlock_text = "deadlock: every task waits for a barrier; kiln::check says for which";
 
-/// The same kernel without tasks, barriers and bulk copies; a graph that has none comes back as it is.
+/// The same kernel without tasks, barriers, bulk copies and clusters; a graph that has none comes back as it is.
 ///
 /// Every agent becomes a machine with a state. A state is the code from one wait to the next (loops and branches that hold
 /// waits are taken apart, all others stay as they are), and runs when the barrier that it begins at lets it. One loop visits
@@ -19,6 +19,9 @@ inline constexpr char const* deadlock_text = "deadlock: every task waits for a b
 ///                          consumer  0: i = 0 | 1: i < n ? 2 : 4 | 2: wait full[s]; read; arrive empty[s]; i += 1; 1 | 4: done
 ///
 /// Errors: std::invalid_argument naming node and line, for a pointer var that is read before a wait and used after it.
+///
+/// A kernel of clusters becomes a program of whole clusters: its grid is that many times smaller along each axis, and each CTA has local
+/// memory and a program of its own in it. Text t of its strings that CTA `rank` prints is number t + (rank + 1) * strings of the kernel.
 KILN_INTERNAL_API graph sequentialise_tasks(graph_view const& g);
 
 } // namespace kiln
