@@ -48,7 +48,7 @@ void meaning(serialiser& out, graph_view const& g) {
   out.number(serialisation_version);
   // Structured bindings name every member: one that is added does not compile until it is hashed.
   auto const& [num_warps, cluster, cluster_nonportable, persistent, no_alias, contract, fast_math, verify_trip] = g.attrs;
-  for (std::int64_t x : {std::int64_t{num_warps}, cluster.x, cluster.y, cluster.z, std::int64_t{cluster_nonportable}, std::int64_t{persistent}, std::int64_t{no_alias},
+  for (std::int64_t x : {std::int64_t{num_warps}, cluster.x, cluster.y, cluster.z, persistent + 2 * std::int64_t{cluster_nonportable}, std::int64_t{no_alias},
                          std::int64_t{contract}, std::int64_t{fast_math}, std::int64_t{verify_trip}})
     out.number(x);
   out.number(static_cast<std::int64_t>(g.params.size()));

@@ -98,7 +98,7 @@ void check_reached(agent& a) {
     for (std::size_t lane = 0; lane < c->touched.size(); ++lane) {
       remote_touch const& t = c->touched[lane];
       if (t.node < 0 || t.value <= c->at_end[static_cast<int>(lane)] || !a.news(t.node, "R-HZ11")) continue;
-      a.fault(t.node, "R-HZ11", name_of(a.at(t.node).code), " to ", cta_text(c->rank), " (by ", a.block.name_of(t.agent), "): no cluster_barrier or arrival orders it before the end of ",
+      a.fault(t.node, "R-HZ11", name_of(a.at(t.node).code), " to ", cta_text(c->rank), " (by ", a.block.name_of(t.agent), "): no cluster_barrier or arrival orders it before the exit of ",
               cta_text(c->rank));
     }
 }

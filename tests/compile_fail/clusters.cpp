@@ -60,7 +60,7 @@ void use_rank_by_thread() { rank_by_thread.check(); }
 #endif
 
 // case: wait_for_a_remote_barrier
-// expect-error: kiln[R-BR06] cannot wait on a remote barrier (remote_view of line {line-6}); arrive remotely, wait on the local one
+// expect-error: kiln[R-BR06] cannot wait on a remote barrier (remote_view of line {line-5}); arrive remotely, wait on the local one
 #if defined(TWIN) || defined(CASE_wait_for_a_remote_barrier)
 inline constexpr auto wait_for_a_remote_barrier = kernel<"wait_for_a_remote_barrier", pair>([](context& k, ptr<f32> q) {
   auto go = k.alloc_barriers(1, {.name = "go"});
@@ -118,7 +118,7 @@ void use_barrier_of_some() { barrier_of_some.check(); }
 #endif
 
 // case: peer_not_started
-// expect-error: kiln[R-HZ11] remote_store (clusters.cpp:{line}) in CTA 0 to CTA 1: no cluster_barrier or remote arrive orders it after CTA 1's start; call k.cluster_barrier() first
+// expect-error: kiln[R-HZ11] remote_store (clusters.cpp:{line}) in CTA 0 to CTA 1: no cluster_barrier or remote arrive orders it after the start of CTA 1; call k.cluster_barrier() first
 #if defined(TWIN) || defined(CASE_peer_not_started)
 inline constexpr auto peer_not_started = kernel<"peer_not_started", pair>([](context& k, ptr<const f32> p, ptr<f32> q) {
   auto a = k.local_alloc<f32, 64>(1, {.name = "a"});
@@ -136,7 +136,7 @@ void use_peer_not_started() { peer_not_started.check(); }
 #endif
 
 // case: peer_gone
-// expect-error: kiln[R-HZ11] barrier_arrive (clusters.cpp:{line}) in CTA 1 to CTA 0: no cluster_barrier or remote arrive orders it before CTA 0's exit; call k.cluster_barrier() at the end
+// expect-error: kiln[R-HZ11] barrier_arrive (clusters.cpp:{line}) in CTA 1 to CTA 0: no cluster_barrier or remote arrive orders it before the exit of CTA 0; call k.cluster_barrier() at the end
 #if defined(TWIN) || defined(CASE_peer_gone)
 inline constexpr auto peer_gone = kernel<"peer_gone", pair>([](context& k, ptr<f32> q) {
   auto go = k.alloc_barriers(1, {.name = "go"});

@@ -5,6 +5,7 @@
 //
 // KILN_MUTATION_SEEDS (default 12) schedules under each policy must agree before a mutant counts as equal; the published
 // numbers are from 1000.
+#include "cluster_kernels.hpp"
 #include "interpret.hpp"
 #include "pipelines.hpp"
 #include "suspicious_kernels.hpp"
@@ -55,7 +56,9 @@ public:
         attribute(0, 1, "id + 1");
         attribute(1, 32, "32 threads more");
         break;
-      case op::fence: case op::async_commit: case op::async_arrive: case op::async_load: case op::async_load_bulk: leave_out(); break;
+      case op::fence: case op::async_commit: case op::async_arrive: case op::async_load: case op::async_load_bulk:
+      case op::cluster_barrier: case op::fence_barrier_init: case op::remote_store: case op::async_remote_store: case op::async_remote_copy: leave_out(); break;
+      case op::remote_barrier: off_by_one(cluster_size(g_.attrs), "rank + 1"); break;
       case op::async_wait: case op::async_store_wait:
         leave_out();
         attribute(0, 1, "one more pending");
@@ -218,7 +221,7 @@ private:
           for (int k = 0; k < seeds && faults.empty(); ++k) {
             guarded<T> x(1 << 15), y(1 << 12);
             for (std::size_t i = 0; i < x.size(); ++i) x[i] = T(static_cast<float>(static_cast<int>(i * 7 % 509) - 254) / 4);
-            ip::report const r = ip::run(g, {1}, {x, y, kiln_test::val(steps)},
+            ip::report const r = ip::run(g, g.attrs.cluster, {x, y, kiln_test::val(steps)},
                                          {.policy = policy, .seed = options.seed + static_cast<u64>(k), .step_limit = 1 << 20});
             if (!r.clean()) faults = r.text();
             auto const* const b = reinterpret_cast<unsigned char const*>(y.data());
@@ -254,6 +257,18 @@ TEST(mutation, every_mutant_that_changes_behaviour_is_rejected) {
     all.kernel<f32>(#name, t.graph());                                                                                 \
   }
   KILN_SUSPICIOUS(KILN_MUTATE)
+  auto cluster = [&](std::string const& name, auto record) {
+    run_time_recording t;
+    t.r.attrs.cluster = {2, 1, 1};
+    auto x = t.pointer<f32 const>();
+    auto y = t.pointer<f32>();
+    auto n = t.value<i32>();
+    record(t.k, x, y, n, 0);
+    all.kernel<f32>(name, t.graph());
+  };
+  cluster("cluster: sum", clusters::sum);
+  cluster("cluster: ring", clusters::ring);
+  cluster("cluster: broadcast", clusters::broadcast);
   all.finish();
 }
 

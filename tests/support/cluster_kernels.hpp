@@ -114,6 +114,55 @@ constexpr void broadcast(context& k, ptr<const f32> x, ptr<f32> y, val<i32> step
       }));
 }
 
+/// CTA 0 writes to CTA 1 and never hears of it again: nothing is left to wait for at its end, and CTA 1 ends after the last arrival. The
+/// rank is `program_id(0) % 2`.
+constexpr void one_way(context& k, ptr<const f32> x, ptr<f32> y, val<i32> steps, int = 0) {
+  using namespace kiln;
+  auto a = k.local_alloc<f32, 64>(1, {.name = "a"});
+  auto there = k.alloc_barriers(1, {.name = "there"}), free = k.alloc_barriers(1, {.name = "free"});
+  begin(k);
+  auto r = k.program_id(0) % 2;
+  auto c = k.arange<64>();
+  k.when(
+      r == 0,
+      [&] {
+        auto v = load(x + place(k) + c);
+        for (auto t : k.range(0, steps)) {
+          k.when(t > 0, [&] { k.barrier_wait(free[0], (t + 1) & 1); });
+          k.remote_shmem_store(a[0], v, 1);
+          k.barrier_arrive(there[0], {.remote = 1});
+        }
+        k.when(steps > 0, [&] { k.barrier_wait(free[0], (steps + 1) & 1); });
+        store(y + place(k) + c, v);
+      },
+      [&] {
+        auto sum = k.var(k.zeros<f32, 64>());
+        for (auto t : k.range(0, steps)) {
+          k.barrier_wait(there[0], t & 1);
+          sum = sum + k.local_load(a[0]);
+          k.barrier_arrive(free[0], {.remote = 0});
+        }
+        store(y + place(k) + c, sum);
+      });
+}
+
+/// Both CTAs add what the other has, again and again, with one barrier a round: what the other writes
+/// into is not what is read.
+constexpr void halves(context& k, ptr<const f32> x, ptr<f32> y, val<i32> steps, int = 0) {
+  using namespace kiln;
+  auto a = k.local_alloc<f32, 64>(2, {.name = "a"});
+  auto other = 1 - k.cluster_cta_rank();
+  auto c = place(k) + k.arange<64>();
+  auto v = k.var(load(x + c));
+  k.cluster_barrier();
+  for (auto t : k.range(0, steps)) {
+    k.remote_shmem_store(a[t % 2], v, other);
+    k.cluster_barrier(); // also says that the slot of the round before is free
+    v = v + k.local_load(a[t % 2]);
+  }
+  store(y + c, v);
+}
+
 } // namespace clusters
 
 } // namespace kiln_test

@@ -3,6 +3,7 @@
 #include "interpret.hpp"
 
 #include <cstdlib>
+#include <kiln/graph/hash.hpp>
 #include <kiln/graph/text.hpp>
 #include <kiln/validate/validate.hpp>
 
@@ -78,7 +79,7 @@ void mutants(recorder_function make, dims cluster, int steps, std::initializer_l
 }
 
 TEST(clusters, sum) {
-  for (dims const c : {dims{2, 1, 1}, dims{1, 2, 1}, dims{2, 2, 1}, dims{1, 1, 3}, dims{2, 2, 2}}) {
+  for (dims const c : {dims{1, 1, 1}, dims{2, 1, 1}, dims{1, 2, 1}, dims{2, 2, 1}, dims{1, 1, 3}, dims{2, 2, 2}}) {
     dims const grid{c.x * 2, c.y, c.z};
     computes(kiln_test::clusters::sum, c, grid, 0, [&](guarded<f32> const& x, std::vector<f32>& want) {
       for (i64 b = 0; b < 2; ++b)
@@ -90,7 +91,7 @@ TEST(clusters, sum) {
 }
 
 TEST(clusters, ring) {
-  for (dims const c : {dims{2, 1, 1}, dims{3, 1, 1}, dims{2, 2, 1}})
+  for (dims const c : {dims{1, 1, 1}, dims{2, 1, 1}, dims{3, 1, 1}, dims{2, 2, 1}})
     for (int steps : {0, 1, 2, 5, 9}) {
       dims const grid{c.x * 2, c.y, c.z};
       int const n = cluster_of(c);
@@ -104,8 +105,8 @@ TEST(clusters, ring) {
 }
 
 TEST(clusters, broadcast_by_tasks) {
-  for (dims const c : {dims{2, 1, 1}, dims{2, 2, 1}})
-    for (int steps : {0, 1, 3, 4}) { // no more than there are elements of x
+  for (dims const c : {dims{1, 1, 1}, dims{2, 1, 1}, dims{2, 2, 1}})
+    for (int steps : {0, 1, 2}) { // no more than there are elements of x
       dims const grid{c.x * 2, c.y, c.z};
       computes(kiln_test::clusters::broadcast, c, grid, steps, [&](guarded<f32> const& x, std::vector<f32>& want) {
         for (std::size_t i = 0; i < want.size(); ++i)
@@ -124,6 +125,158 @@ TEST(clusters, mutants_of_ring) {
 TEST(clusters, mutants_of_broadcast) {
   mutants(kiln_test::clusters::broadcast, {2, 1, 1}, 5,
           {"R-BR07", "R-HZ15", "R-BR01", "R-BR01", "R-HZ04", "R-HZ05", "R-BR01", "R-HZ15", "R-HZ04", "R-HZ11"});
+}
+
+// -- while this file is compiled ---------------------------------------------------------------------------------------------
+
+// Correct kernels, some of which look wrong, pass without a note.
+#define KILN_EXPECT_GOOD(name, ...)                                                                                    \
+  inline constexpr auto name##_kernel =                                                                                \
+      kernel<#name, attributes{.cluster = __VA_ARGS__}>([](context& k, ptr<const f32> x, ptr<f32> y, kiln::val<i32> n) { kiln_test::clusters::name(k, x, y, n); }); \
+  static_assert(name##_kernel.ok && name##_kernel.verified && name##_kernel.notes().empty());
+KILN_EXPECT_GOOD(sum, {4, 1, 1})
+KILN_EXPECT_GOOD(ring, {2, 1, 1})
+KILN_EXPECT_GOOD(broadcast, {2, 1, 1})
+KILN_EXPECT_GOOD(one_way, {2, 1, 1})
+KILN_EXPECT_GOOD(halves, {2, 1, 1})
+#undef KILN_EXPECT_GOOD
+
+TEST(clusters, one_way_without_a_last_meeting) {
+  computes(kiln_test::clusters::one_way, {2, 1, 1}, {4, 1, 1}, 3, [](guarded<f32> const& x, std::vector<f32>& want) {
+    for (std::size_t b = 0; b < 2; ++b)
+      for (std::size_t e = 0; e < 64; ++e) {
+        want[b * 128 + 64 + e] = x[b * 128 + e] * 3;
+        want[b * 128 + e] = x[b * 128 + e];
+      }
+  });
+}
+TEST(clusters, halves_exchanged_in_place) {
+  computes(kiln_test::clusters::halves, {2, 1, 1}, {4, 1, 1}, 4, [](guarded<f32> const& x, std::vector<f32>& want) {
+    for (std::size_t b = 0; b < 2; ++b)
+      for (std::size_t e = 0; e < 64; ++e) want[b * 128 + e] = want[b * 128 + 64 + e] = 8 * (x[b * 128 + e] + x[b * 128 + 64 + e]);
+  });
+}
+
+// -- graphs ------------------------------------------------------------------------------------------------------------------
+
+TEST(clusters, text_reads_back) {
+  for (recorder_function make : {kiln_test::clusters::sum, kiln_test::clusters::ring, kiln_test::clusters::broadcast}) {
+    recording t(make, 0, {4, 4, 1});
+    t.r.attrs.cluster_nonportable = true;
+    graph const g("k", t.r);
+    std::string const text = print(g);
+    EXPECT_NE(text.find("cluster=[4,4,1] cluster_nonportable"), std::string::npos) << text;
+    std::vector<graph> const back = parse_graphs(text);
+    ASSERT_EQ(back.size(), 1u);
+    EXPECT_EQ(print(back[0]), text);
+    EXPECT_TRUE(semantic_hash(back[0]) == semantic_hash(g));
+    graph other = g;
+    other.attrs.cluster_nonportable = false;
+    EXPECT_FALSE(semantic_hash(other) == semantic_hash(g));
+  }
+}
+
+TEST(clusters, graphs_that_are_none) {
+  struct wrong {
+    char const *nodes, *what;
+  };
+  std::string const head = "kernel \"k\" num_warps=4 cluster=[2,1,1] {\n  param 0 : ptr<f32>\n  buffer 0 \"a\" : f32[64] slots=1\n"
+                           "  buffer 1 \"t\" : f32[128,32] slots=1 storage=tmem\n"
+                           "  %0 = param {index=0} : ptr<f32>\n  %1 = constant {bits=1} : i32\n  %2 = alloc_barriers {slots=1, arrive=1, text=\"b\"} : barriers\n"
+                           "  %3 = constant {bits=0} : i32\n  %4 = barrier_index %2, %3 : barrier\n  %5 = remote_barrier %4, %1 : barrier\n"
+                           "  %6 = alloc {buffer=0} : buffers<f32>[64]\n  %7 = view_index %6, %3 : view<f32>[64]\n  %8 = constant {bits=0} : f32[64]\n"
+                           "  %9 = iota {axis=0, start=0} : i32[64]\n  %10 = alloc {buffer=1} : buffers<f32>[128,32]\n  %11 = view_index %10, %3 : view<f32>[128,32]\n  %12 = constant {bits=0} : f32[128,32]\n";
+  for (wrong const& w : {
+           wrong{"barrier_wait %5, %3", "kiln[R-BR06] barrier_wait: its barrier is in another CTA"},
+           wrong{"barrier_expect_bytes %5 {bytes=16}", "kiln[R-BR06] barrier_expect_bytes"},
+           wrong{"async_arrive %5", "kiln[R-BR06] async_arrive"},
+           wrong{"async_remote_store %7, %8, %1, %5", "kiln[R-BR06] async_remote_store: its barrier is remote already"},
+           wrong{"%13 = remote_barrier %5, %1 : barrier", "kiln[R-BR06] remote_barrier: its barrier is remote already"},
+           wrong{"remote_store %7, %8, %9", "kiln[R-UN01] remote_store: the rank varies within the CTA"},
+           wrong{"remote_store %7, %8, %8", "kiln[G-03] remote_store: operand 2 is not an i32 scalar"},
+           wrong{"remote_store %7, %9, %1", "kiln[G-03] remote_store: operand 1 is not a value of the view's type and shape"},
+           wrong{"remote_store %11, %12, %1", "kiln[R-CP05] remote_store: t is in tensor memory"},
+           wrong{"async_remote_copy %7, %8, %1, %4", "kiln[G-03] async_remote_copy: operand 1 is not a view"},
+           wrong{"%13 = cluster_rank : i64", "kiln[G-04] cluster_rank: the result is not an i32 scalar"},
+       }) {
+    std::vector<graph> const g = parse_graphs(head + "  " + w.nodes + "\n}\n");
+    std::string const said(verify(g.at(0)).view());
+    EXPECT_EQ(said.rfind(w.what, 0), 0u) << w.nodes << ": " << said;
+  }
+}
+
+TEST(clusters, sizes) {
+  auto says = [](dims cluster, bool nonportable) {
+    recording t(kiln_test::clusters::sum, 1, {2, 1, 1});
+    t.r.attrs.cluster = cluster;
+    t.r.attrs.cluster_nonportable = nonportable;
+    return std::string(verify(t.graph()).view());
+  };
+  EXPECT_EQ(says({4, 2, 1}, false), "");
+  EXPECT_EQ(says({4, 4, 1}, true), "");
+  EXPECT_NE(says({3, 3, 1}, false).find("R-CP11"), std::string::npos);
+  EXPECT_NE(says({17, 1, 1}, true).find("at most 16 CTAs"), std::string::npos);
+  EXPECT_NE(says({0, 1, 1}, true).find("at least 1"), std::string::npos);
+}
+
+// -- what only a run shows ------------------------------------------------------------------------------------------------------
+
+TEST(clusters, rank_out_of_range_in_a_run) {
+  recording const t([](context& k, ptr<const f32> x, ptr<f32> y, kiln::val<i32> n, int) {
+    auto a = k.local_alloc<f32, 64>(1, {.name = "a"});
+    k.local_store(a[0], load(x + k.arange<64>()));
+    k.cluster_barrier();
+    k.when(k.cluster_cta_rank() == 1, [&] { k.remote_shmem_store(a[0], k.full<f32, 64>(2.f), n); });
+    k.cluster_barrier();
+    store(y + k.program_id(0) * 64 + k.arange<64>(), k.local_load(a[0]));
+  }, 0, {2, 1, 1});
+  guarded<f32> x(64), y(128);
+  ip::report const good = ip::run(t.graph(), {2}, {x, y, kiln_test::val(0)});
+  EXPECT_TRUE(good.clean()) << good.text();
+  EXPECT_EQ(y[0], 2.f);
+  EXPECT_EQ(y[64], 0.f);
+  for (int rank : {-1, 2}) {
+    ip::report const r = ip::run(t.graph(), {2}, {x, y, kiln_test::val(rank)});
+    EXPECT_TRUE(r.has("R-BD01")) << r.text();
+    EXPECT_NE(r.text().find("remote_store: rank " + std::to_string(rank) + ", valid 0..1"), std::string::npos) << r.text();
+  }
+}
+
+TEST(clusters, grid_must_be_whole_clusters) {
+  recording const t(kiln_test::clusters::sum, 0, {2, 1, 1});
+  guarded<f32> x(64 * 4), y(64 * 4);
+  EXPECT_THROW(ip::run(t.graph(), {3}, {x, y, kiln_test::val(0)}), std::invalid_argument);
+}
+
+TEST(clusters, global_memory_is_ordered_by_what_orders_ctas) {
+  auto exchange = [](bool meet) {
+    recording const t(meet ? recorder_function([](context& k, ptr<const f32> x, ptr<f32> y, kiln::val<i32>, int) {
+      store(y + k.program_id(0), load(x + k.program_id(0)));
+      k.cluster_barrier();
+      auto other = load(y + (k.program_id(0) ^ 1));
+      k.cluster_barrier();
+      store(y + k.program_id(0), other);
+    })
+                           : [](context& k, ptr<const f32> x, ptr<f32> y, kiln::val<i32>, int) {
+                               store(y + k.program_id(0), load(x + k.program_id(0)));
+                               auto other = load(y + (k.program_id(0) ^ 1));
+                               k.cluster_barrier();
+                               store(y + k.program_id(0), other);
+                             },
+                      0, {2, 1, 1});
+    guarded<f32> x(4), y(4);
+    for (std::size_t i = 0; i < 4; ++i) x[i] = static_cast<float>(i);
+    ip::report const r = ip::run(t.graph(), {4}, {x, y, kiln_test::val(0)});
+    if (meet) {
+      EXPECT_TRUE(r.clean()) << r.text();
+      EXPECT_EQ(y[0], 1.f);
+      EXPECT_EQ(y[3], 2.f);
+    } else {
+      EXPECT_TRUE(r.has("R-HZ14")) << r.text();
+    }
+  };
+  exchange(true);
+  exchange(false);
 }
 
 } // namespace

@@ -1,4 +1,5 @@
 // Tasks as one program: what comes out has no tasks, is a valid graph, and computes the same.
+#include "cluster_kernels.hpp"
 #include "interpret.hpp"
 #include "pipelines.hpp"
 #include "suspicious_kernels.hpp"
@@ -65,6 +66,17 @@ TEST(Sequentialise, ADeadlockIsAFailedAssertion) {
   EXPECT_NE(r.text().find("deadlock: every task waits for a barrier"), std::string::npos) << r.text();
 }
 
+TEST(Sequentialise, ClustersAreRefused) {
+  run_time_recording t;
+  t.r.attrs.cluster = {2, 1, 1};
+  auto x = t.pointer<f32 const>();
+  auto y = t.pointer<f32>();
+  clusters::ring(t.k, x, y, t.value<i32>());
+  try {
+    sequentialise_tasks(t.graph());
+    FAIL() << "no error";
+  } catch (std::invalid_argument const& e) { EXPECT_NE(std::string(e.what()).find("CTAs of a cluster run together, which compiled host code does not do"), std::string::npos) << e.what(); }
+}
 TEST(Sequentialise, OtherKernelsStayAsTheyAre) {
   auto g = record([](context& k, ptr<f32> y) { store(y + k.arange<64>(), 1.f); });
   EXPECT_EQ(print(sequentialise_tasks(g)), print(g));

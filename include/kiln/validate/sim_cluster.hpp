@@ -88,7 +88,7 @@ protected:
     if (clocks::get(clock_, lane_of(peer_)) == 0) {
       message m = broken(x.node);
       reaching(m, x, peer_, who_);
-      m << "no cluster_barrier or remote arrive orders it after CTA " << peer_ << "'s start; call k.cluster_barrier() first";
+      m << "no cluster_barrier or remote arrive orders it after the start of CTA " << peer_ << "; call k.cluster_barrier() first";
       return circumstances(), false;
     }
     clocks::raise(touched_ + peer_ * words_, lane, value);
@@ -113,7 +113,7 @@ protected:
       instruction const& x = p_.code[touched_at_[c * lanes_ + lane]];
       message m = broken(x.node);
       reaching(m, x, c, touched_by_[c * lanes_ + lane]);
-      m << "no cluster_barrier or remote arrive orders it before CTA " << c << "'s exit; call k.cluster_barrier() at the end";
+      m << "no cluster_barrier or remote arrive orders it before the exit of CTA " << c << "; call k.cluster_barrier() at the end";
       return circumstances(), false;
     }
     return true;
