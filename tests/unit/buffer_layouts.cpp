@@ -233,6 +233,64 @@ static_assert(layout::S<4, 8>(1, 4).apply(3 * 8 + 5)[axis::m] == 23 && layout::S
 static_assert(layout::S<32>(1) == layout::S<4, 8>(8, 1) && !(layout::S<4, 8>(1, 4) == layout::S<4, 8>(8, 1)));
 static_assert(layout::S<4, 8>(8, 1).permute<1, 0>() == layout::S<8, 4>(1, 8));
 
+// The inverse by its definition: the number of the place of every element leads back to it.
+constexpr bool leads_back(axis_layout const& l) {
+  axis_layout const back = l.inverse();
+  for (std::int64_t e = 0; e < l.size(); ++e) {
+    std::int64_t number = 0, inner = 1;
+    for (int a = 0; a < axis_layout::axes; ++a) {
+      number += l.apply(e).of[a] * inner;
+      inner *= l.span(static_cast<axis>(a));
+    }
+    if (back.apply(number)[axis::m] != e) return false;
+  }
+  return back.size() == l.size();
+}
+static_assert(layout::S<4, 8>(1, 4).inverse() == layout::S<8, 4>(1, 8) && leads_back(layout::S<4, 8>(1, 4)));
+static_assert(leads_back(layout::S<3, 5, 7>(5, 1, 15)) && leads_back(layout::S<2, 1, 6>(6, 1, 1)));
+static_assert(leads_back(layout::S<8, 2, 4, 2>({4, axis::lane}, {1, axis::warp}, {1, axis::lane}, 1)));
+constexpr bool composes(axis_layout const& a, axis_layout const& b) {
+  axis_layout const c = a.compose(b);
+  for (std::int64_t e = 0; e < b.size(); ++e)
+    for (std::int64_t copy = 0; copy < a.copies(); ++copy)
+      if (!(c.apply(e, copy) == a.apply(b.apply(e)[axis::m], copy))) return false;
+  return c.size() == b.size() && c.copies() == a.copies();
+}
+static_assert(layout::S<8, 4>({1, axis::lane}, 1).compose(layout::S<4, 8>(1, 4)) == layout::S<4, 8>(1, {1, axis::lane}));
+static_assert(composes(worked, layout::S<16, 8>(1, 16)) && composes(worked, layout::S<8, 4>(16, 2)) && composes(worked, layout::S<2, 3>(0, 16)));
+static_assert(composes(layout::S<6, 10>({1, axis::warp}, 3), layout::S<3, 2, 5>(20, 10, 2)));
+static_assert(layout::S<4, 8>(1, 4).compose(layout::S<4, 8>(1, 4).inverse()) == layout::S<32>(1));
+TEST(buffer_layouts, layouts_without_inverse_or_composition) {
+  auto inverts = [](axis_layout const& l) {
+    try {
+      return l.inverse().size() > 0;
+    } catch (char const* why) {
+      EXPECT_NE(std::string_view(why).find("R-LY01"), std::string_view::npos);
+      return false;
+    }
+  };
+  EXPECT_TRUE(inverts(layout::S<4, 8>(1, 4)));
+  EXPECT_FALSE(inverts(layout::S<4, 8>(1, 5)));   // a gap
+  EXPECT_FALSE(inverts(layout::S<4, 8>(1, 2)));   // two elements at a place
+  EXPECT_FALSE(inverts(layout::S<4>(0)));
+  EXPECT_FALSE(inverts(worked));
+  EXPECT_FALSE(inverts(layout::S<4>(1) + layout::O{axis::m, 1}));
+  auto fits = [](axis_layout const& a, axis_layout const& b) {
+    try {
+      return a.compose(b).size() > 0;
+    } catch (char const* why) {
+      EXPECT_NE(std::string_view(why).find("R-LY01"), std::string_view::npos);
+      return false;
+    }
+  };
+  EXPECT_TRUE(fits(layout::S<4, 8>(1, 4), layout::S<2, 8>(16, 1)));
+  EXPECT_FALSE(fits(layout::S<4, 8>(1, 4), layout::S<12>(1)));             // 8 + 4: through the border of two digits
+  EXPECT_FALSE(fits(layout::S<4, 8>(1, 4), layout::S<8>(8)));              // beyond its 32 elements
+  EXPECT_FALSE(fits(layout::S<4, 8>(1, 4), layout::S<4, 2>(2, 4)));        // 6 + 4 would carry
+  EXPECT_FALSE(fits(layout::S<4, 8>(1, 4), layout::S<4>({1, axis::lane}))); // places that are no elements
+  EXPECT_FALSE(fits(layout::S<32>(1), worked));
+}
+
 /// Where thread t's register v of a register layout comes from.
 constexpr int element(layout::register_map const& l, int t, int v) {
   int x = 0;

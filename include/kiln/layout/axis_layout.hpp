@@ -87,6 +87,85 @@ struct axis_layout {
     ((r.shard[d++] = shard[Order]), ...);
     return r;
   }
+  /// The element at a place, for a layout that puts one element at each. The number of a place counts through the axes in the order
+  /// of `layout::axis`, the first fastest: registers (m), then lanes, then warps. Worked example: S<4, 8>(1, 4) puts element 8i + j at
+  /// i + 4j; its inverse is S<8, 4>(1, 8), element (p / 4) + 8 (p % 4) of place p.
+  /// Errors: R-LY01 replicas, an offset, a place without an element or with two.
+  constexpr axis_layout inverse() const {
+    axis_layout r;
+    if (replicas != 0) throw "kiln[R-LY01] a layout with replicas has no inverse: an element is in several places";
+    for (std::int32_t o : offset)
+      if (o != 0) throw "kiln[R-LY01] a layout with an offset has no inverse: the places below it hold nothing";
+    bool used[most_modes]{};
+    std::int32_t inside[most_modes]{}; // how many elements a digit counts
+    std::int32_t inner = 1;
+    for (int i = modes - 1; i >= 0; --i) {
+      inside[i] = inner;
+      inner *= shard[i].extent;
+      used[i] = shard[i].extent == 1;
+    }
+    mode backwards[most_modes]{};
+    for (int a = 0; a < axes; ++a)
+      for (std::int32_t reach = 1;;) { // places of the axis that the digits so far fill
+        int next = -1;
+        bool more = false;
+        for (int i = 0; i < modes; ++i) {
+          if (used[i] || static_cast<int>(shard[i].on) != a) continue;
+          more = true;
+          if (shard[i].stride == reach) next = i;
+        }
+        if (!more) break;
+        if (next < 0) throw "kiln[R-LY01] the layout has no inverse: its strides leave places without an element, or with two";
+        used[next] = true;
+        backwards[r.modes++] = {shard[next].extent, inside[next], layout::axis::m};
+        reach *= shard[next].extent;
+      }
+    for (int i = 0; i < r.modes; ++i) r.shard[i] = backwards[r.modes - 1 - i];
+    return r;
+  }
+  /// First `b`, a layout in memory, then this one: element x lies where this layout puts element b(x). Worked example: with
+  /// b = S<4, 8>(1, 4), a column-major 4 x 8 tile, S<8, 4>({1, lane}, 1).compose(b) is S<4, 8>(1, {1, lane}): row i in register i.
+  /// Errors: R-LY01 places of b that are no elements of this layout, or cut through its digits; replicas or offsets in b; over 8 digits.
+  constexpr axis_layout compose(axis_layout const& b) const {
+    if (b.replicas != 0) throw "kiln[R-LY01] compose takes a layout without replicas inside";
+    for (int a = 0; a < axes; ++a)
+      if (b.offset[a] != 0) throw "kiln[R-LY01] compose takes a layout without offsets inside; add them to the result";
+    axis_layout r;
+    r.replicas = replicas;
+    for (int i = 0; i < replicas; ++i) r.replica[i] = replica[i];
+    for (int a = 0; a < axes; ++a) r.offset[a] = offset[a];
+    std::int64_t reached[most_modes]{}; // by each digit of this layout; beyond its extent it would carry into the next
+    mode backwards[most_modes]{};
+    auto put = [&](mode const& m) {
+      if (r.modes == most_modes) throw "kiln[R-LY01] the composition has more than 8 digits";
+      backwards[r.modes++] = m;
+    };
+    for (int i = b.modes - 1; i >= 0; --i) {
+      if (b.shard[i].on != layout::axis::m) throw "kiln[R-LY01] compose takes a layout in memory (axis m) inside; its places are elements of the outer one";
+      std::int64_t left = b.shard[i].extent, step = b.shard[i].stride, inside = 1;
+      if (left == 1 || step == 0) {
+        put({static_cast<std::int32_t>(left), 0, layout::axis::m});
+        continue;
+      }
+      for (int d = modes - 1; d >= 0 && left > 1; --d) { // the digit counts through one or more of the outer layout's
+        std::int64_t const e = shard[d].extent, within = step / inside;
+        if (step % inside != 0 || within < e) {
+          if (step % inside != 0 || e % within != 0 || (left > e / within && left % (e / within) != 0))
+            throw "kiln[R-LY01] a digit of the inner layout cuts through digits of the outer one; split its extents";
+          std::int64_t const take = left < e / within ? left : e / within;
+          put({static_cast<std::int32_t>(take), static_cast<std::int32_t>(within) * shard[d].stride, shard[d].on});
+          reached[d] += (take - 1) * within;
+          if (reached[d] >= e) throw "kiln[R-LY01] two digits of the inner layout overlap in one of the outer one";
+          left /= take;
+          step *= take;
+        }
+        inside *= e;
+      }
+      if (left > 1) throw "kiln[R-LY01] the inner layout reaches beyond the elements of the outer one";
+    }
+    for (int i = 0; i < r.modes; ++i) r.shard[i] = backwards[r.modes - 1 - i];
+    return r;
+  }
   /// The same map, whatever its spelling: every element in the same set of places.
   friend constexpr bool operator==(axis_layout const& x, axis_layout const& y) {
     if (x.size() != y.size() || x.copies() != y.copies()) return false;
