@@ -289,6 +289,16 @@ private:
     span const x = slot(a, i), y = slot(b, j);
     return x.lo < y.hi && y.lo < x.hi;
   }
+  /// The column up to which a copy out of memory that column `c` issues may still read: that of the wait which knows it done.
+  int read_by(int c, int end) const {
+    int newer = 0;
+    for (int d = c + 1; d <= end; ++d) {
+      int const n = columns_[static_cast<std::size_t>(d)].node;
+      if (g_[n].code == op::async_store_bulk) ++newer;
+      if (g_[n].code == op::async_store_wait && newer >= g_.attribute(n, 0)) return d;
+    }
+    return c;
+  }
   static bool writes(char letter) { return letter == 'W' || letter == 'C'; }
   void bars() {
     for (block const& k : blocks_)
@@ -306,7 +316,7 @@ private:
               for (column::touch const& t : columns_[static_cast<std::size_t>(c)].touches) {
                 if (t.buffer == b && (t.slot < 0 || t.slot == i)) {
                   if (first < 0) first = c;
-                  last = c;
+                  last = std::max(last, t.letter == 'S' ? read_by(c, k.last) : c);
                   written = written || writes(t.letter);
                 } else if (writes(t.letter) && t.buffer != b) {
                   bool taken = false;
@@ -490,7 +500,12 @@ private:
       if (std::find(m.buffers.begin(), m.buffers.end(), b.buffer) == m.buffers.end()) continue;
       span const s = slot(b.buffer, b.slot);
       double const hi = y_of(m, s.hi), lo = y_of(m, s.lo), x0 = x_of(b.first) - step / 2.0 + 3, x1 = x_of(b.last) + step / 2.0 - 3;
+      // What a browser says of the bar under the pointer.
+      out_ += "<g><title>" + escaped(name_of_buffer(b.buffer) + (g_.buffer(b.buffer).slots > 1 ? "[" + std::to_string(b.slot) + "]" : "") + ": in use from " + columns_[static_cast<std::size_t>(b.first)].label +
+                                     " to " + columns_[static_cast<std::size_t>(b.last)].label) +
+              "</title>\n";
       box(x0, hi + 1.5, x1 - x0, lo - hi - 3, detail::buffer_colour(b.buffer), stroke_of(b.buffer), "rx=\"4\" fill-opacity=\"0.75\"");
+      out_ += "</g>\n";
     }
     for (std::size_t c = 0; c < columns_.size(); ++c) {
       double const x = x_of(static_cast<int>(c));

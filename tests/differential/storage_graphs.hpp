@@ -8,6 +8,7 @@
 #include <kiln/dsl/buffer.hpp>
 #include <kiln/dsl/matrix_layouts.hpp>
 #include <kiln/dsl/pool.hpp>
+#include <kiln/dsl/register_view.hpp>
 #include <kiln/validate/validate.hpp>
 
 #include <stdexcept>
@@ -230,6 +231,85 @@ inline std::vector<storage_case> storage_cases(int lanes = 32) {
     auto by_axes = layout::registers(layout::S<4, 16, 32, 2>({1, axis::warp}, {2, axis::m}, {1, axis::lane}, {1, axis::m}));
     store(y + at, k.require_layout(a * 3.f, by_axes));
   }, 128 / lanes));
+  r.push_back(make_storage_case<f32, f32>("views_of_a_threads_registers", 4096, 8192, [](context& k, auto x, auto y) {
+    auto at = k.iota<0, 64, 64>() * 64 + k.iota<1, 64, 64>();
+    constexpr auto sums = layout::mma_accumulator<64, 64>(4);
+    auto mine = local<sums>(load(x + at));
+    auto of_thread = reduce<sum, 1>(mine); // each thread adds its own 32
+    store(y + k.arange<128>(), of_thread);
+    store(y + 4096 + at, from_local<sums, 64, 64>(mine * 2.f + expand_dims<1>(of_thread)));
+    constexpr auto copies = layout::registers(layout::threads<32, 4>({0, 8}), layout::values<8>({1}));
+    auto all = local<copies, 4, 2>(load(x + k.arange<32>()));
+    store(y + 1024 + k.iota<0, 128, 4, 2>() * 8 + k.iota<1, 128, 4, 2>() * 2 + k.iota<2, 128, 4, 2>(), all);
+  }, 128 / lanes));
+  r.push_back(make_storage_case<f32, f32>("layouts_by_hand", 1024, 2048, [](context& k, auto x, auto y) {
+    auto pool = k.smem_pool({.name = "pool"});
+    auto wide = pool.template alloc_mma<f32, 8, 64>({.name = "wide"});
+    auto narrow = pool.template alloc_mma<f32, 8, 16>({.swizzle = swz::b64, .align = 512, .name = "narrow"});
+    auto bits = pool.template alloc<f32, 16, 16>({.layout = layout::shared_linear<16, 16>({{0, 1}, {0, 2}, {0, 4}, {0, 8}, {1, 2}, {2, 4}, {4, 8}, {8, 9}}), .name = "bits"});
+    auto late = pool.template alloc<f32, 16, 32>({.name = "late"});
+    k.annotate_layout(late, layout::swizzled<3, 2, 3>());
+    pool.commit();
+    auto a8 = k.template iota<0, 8, 64>() * 64 + k.template iota<1, 8, 64>();
+    auto n8 = k.template iota<0, 8, 16>() * 16 + k.template iota<1, 8, 16>();
+    auto b16 = k.template iota<0, 16, 16>() * 16 + k.template iota<1, 16, 16>();
+    auto l16 = k.template iota<0, 16, 32>() * 32 + k.template iota<1, 16, 32>();
+    k.local_store(wide, load(x + a8));
+    k.local_store(narrow, load(x + 100 + n8));
+    k.local_store(bits, load(x + 200 + b16));
+    k.local_store(late, load(x + 300 + l16));
+    auto w = k.local_load(wide);
+    k.dump_layout(w, "w");
+    store(y + a8, w);
+    store(y + 512 + n8, k.local_load(narrow));
+    for (auto i : k.range(0, 16)) store(y + 640 + i * 16 + k.template arange<16>(), k.local_load(bits[i]));
+    for (auto i : k.range(0, 16)) store(y + 896 + i * 32 + k.template arange<32>(), k.local_load(late[15 - i]));
+  }));
+  r.push_back(make_storage_case<f32, f32>("an_arena_by_hand", 256, 512, [](context& k, auto x, auto y) {
+    auto arena = k.template alloc_buffer<f32, scope::shared_dyn, 512>({.name = "arena"});
+    auto a = k.template decl_buffer<f32, 64>({.data = arena, .name = "a"});
+    auto rest = k.template decl_buffer<f32, 256>({.data = arena, .elem_offset = 256, .name = "rest"});
+    auto pool = k.smem_pool({.backing = rest, .name = "pool"});
+    auto b = pool.template alloc<f16, 3>({.name = "b"});
+    auto c = pool.template alloc<f32, 32>({.align = 16, .name = "c"});
+    k.local_store(a, load(x + k.template arange<64>()));
+    k.local_store(b, cast<f16>(load(x + k.template arange<3>())));
+    k.local_store(c, load(x + 64 + k.template arange<32>()));
+    store(y + k.template arange<64>(), k.local_load(a));
+    store(y + 64 + k.template arange<3>(), cast<f32>(k.local_load(b)));
+    store(y + 67 + k.template arange<32>(), k.local_load(c));
+    k.local_store(k.template decl_buffer<f32, 128>({.data = arena}), load(x + 128 + k.template arange<128>()));
+    store(y + 99 + k.template arange<64>(), k.local_load(a));
+    auto fixed = k.template alloc_buffer<i32, scope::shared_static, 8>();
+    k.local_store(fixed, k.template arange<8>());
+    store(y + 163 + k.template arange<8>(), cast<f32>(k.local_load(fixed)));
+  }));
+  r.push_back(make_storage_case<f32, f32>("registers_by_name", 256, 256, [](context& k, auto x, auto y) {
+    auto A = k.match_buffer(x, {256});
+    auto B = k.match_buffer(y, {256});
+    auto total = k.template alloc_fragment<f32, 64>();
+    auto count = k.template alloc_var<i32>(k.let(i32{0}));
+    auto last = k.template scalar<f32>();
+    auto fixed = k.template alloc_scalar<i32, scope::shared_static>();
+    auto own = k.template alloc_scalar<f32, scope::local>();
+    total = k.template zeros<f32, 64>();
+    fixed = 3;
+    last = 0.f;
+    own = 1.f;
+    for (auto i : k.range(0, 4)) {
+      total = total + load(x + i * 64 + k.template arange<64>());
+      count += 1;
+      last = A.view({64, 4})(i, 2);
+      own += A.view({64, 4}).template permute<1, 0>()(2, i);
+    }
+    store(y + k.template arange<64>(), total * cast<f32>(k.let(count)));
+    B(64) = k.let(last);
+    B(65) = k.let(own) + cast<f32>(k.let(fixed));
+    auto s = k.template alloc_shared<f32, 16, 4>({.name = "s"});
+    k.local_store(s, load(x + k.template iota<0, 16, 4>() * 4 + k.template iota<1, 16, 4>()));
+    s.template permute<1, 0>()(3, 0) = 13.f;
+    store(y + 128 + k.template iota<0, 16, 4>() * 4 + k.template iota<1, 16, 4>(), k.local_load(s));
+  }));
   // -- windows, ranges and pipelines ---------------------------------------------------------------------------------------------
   r.push_back(make_storage_case<f32, f32>("windows_at_runtime", 1024, 1024, [](context& k, auto x, auto y) {
     auto ring = k.template local_alloc<f32, 8, 32>(3, {.name = "ring"});

@@ -3,6 +3,7 @@
 #include "run_everywhere.hpp"
 
 #include <kiln/dsl/matrix_layouts.hpp>
+#include <kiln/dsl/register_view.hpp>
 #include <kiln/dsl/tensor_pool.hpp>
 
 namespace {
@@ -384,6 +385,44 @@ static_assert([] {
       if (element(a, l, v) != (l % 32) * 8 + 4 * (l / 32) + v) return false;
   return true;
 }());
+
+// -- what a thread holds ----------------------------------------------------------------------------------------------------------
+
+// Row t of the view is what thread t holds, and the tile comes back from it.
+template <layout::register_map L, int Rows, int Columns>
+void expect_local_view() {
+  static constexpr int threads = detail::threads_of<L>, registers = detail::registers_of<L>, elements = Rows * Columns;
+  auto const g = record([](context& k, ptr<const i32> x, ptr<i32> y) {
+    auto at = k.iota<0, Rows, Columns>() * Columns + k.iota<1, Rows, Columns>();
+    auto v = load(x + at);
+    auto mine = local<L>(v);
+    static_assert(std::same_as<decltype(mine), tile<i32, threads, registers>>);
+    auto place = k.iota<0, threads, registers>() * registers + k.iota<1, threads, registers>();
+    store(y + place, mine);
+    if constexpr (threads * registers == elements) {
+      auto doubled = local<L, registers / 2, 2>(v) * 2 + expand_dims<1>(expand_dims<1>(k.arange<threads>()));
+      store(y + threads * registers + at, from_local<L, Rows, Columns>(doubled));
+    }
+  });
+  auto const in = numbers(elements);
+  auto const out = run_everywhere(g, in, threads * registers == elements ? 2 * elements : threads * registers);
+  for (int t = 0; t < threads; ++t)
+    for (int v = 0; v < registers; ++v) {
+      auto const from = static_cast<std::size_t>(element(L, t, v));
+      ASSERT_EQ(out[static_cast<std::size_t>(t * registers + v)], in[from]) << t << " " << v;
+      if (threads * registers == elements) {
+        ASSERT_EQ(out[static_cast<std::size_t>(elements) + from], in[from] * 2 + t) << t << " " << v;
+      }
+    }
+}
+TEST(buffer_layouts, what_a_thread_holds) {
+  expect_local_view<layout::mma_accumulator<64, 64>(4), 64, 64>();
+  expect_local_view<layout::registers(layout::threads<32, 4>({128, 1}), layout::values<16, 2>({4, 64})), 64, 64>();
+  expect_local_view<layout::registers(layout::threads<32, 4>({8, 256}), layout::values<8>({1})), 4, 256>();
+  expect_local_view<layout::dot_operand<1, layout::unit::mma, 2, 16, 8>(4), 16, 8>();                                     // the same in four warps
+  expect_local_view<layout::registers(layout::threads<32, 4>({0, 8}), layout::values<8>({1})), 2, 16>();                  // the same in all lanes
+  expect_local_view<layout::registers(layout::threads<8, 4, 4>({1, 0, 16}), layout::values<2, 2>({0, 8})), 4, 16>(); // and some registers twice
+}
 
 // -- tensor memory by hand --------------------------------------------------------------------------------------------------------
 

@@ -108,7 +108,7 @@ TEST(buffers, arrays_and_scalars_of_a_thread) {
     for (auto i : k.range(0, 4)) ring[i] = i * i;
     store(y + 1, cast<f32>(k.let(ring[n])));
     auto count = k.scalar<i32>();
-    count = 0;
+    count = ring[0]; // an element is read
     for (auto i : k.range(0, n)) count += i;
     store(y + 2, cast<f32>(count));
     auto shared = k.shared_scalar<f32>({.name = "shared"});

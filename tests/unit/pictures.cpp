@@ -117,6 +117,31 @@ TEST(MemoryMap, GrowthSlackAndLives) {
   EXPECT_EQ(growths, 2u); // of both slots of qk, and of nothing else
 }
 
+// A copy out of memory reads it until the wait that knows it done: here the first of two, by a wait that leaves one pending.
+TEST(MemoryMap, LivesGoOnUntilCopiesAreDone) {
+  graph const g = recorded([](context& k, ptr<const f32> x, ptr<f32> y, kiln::val<i32>) {
+    auto a = k.alloc_shared<f32, 64>({.name = "a"}), b = k.alloc_shared<f32, 64>({.name = "b"});
+    auto at = k.arange<64>();
+    k.local_store(a, load(x + at));
+    k.fence(fence::async_shared);
+    k.async_store_bulk(y, a);
+    k.local_store(b, load(x + 64 + at));
+    k.fence(fence::async_shared);
+    k.async_store_bulk(y + 64, b);
+    k.async_store_wait(1);
+    store(y + 128 + at, load(x + at));
+    k.async_store_wait(0);
+  });
+  std::string const svg = tool::memory_map(g);
+  EXPECT_EQ(fault_of_xml(svg), "");
+  auto life = [&](std::string const& name) {
+    std::size_t const from = svg.find("<title>" + name + ": in use from write " + name);
+    return from == svg.npos ? "" : svg.substr(from, svg.find("</title>", from) - from);
+  };
+  EXPECT_TRUE(has(life("a"), " to store_wait(1)")) << life("a");
+  EXPECT_TRUE(has(life("b"), " to store_wait(0)")) << life("b");
+}
+
 TEST(MemoryMap, AKernelWithoutLocalMemory) {
   graph const g = recorded([](context& k, ptr<const f32> x, ptr<f32> y, kiln::val<i32>) { store(y + k.arange<32>(), load(x + k.arange<32>())); });
   std::string const svg = tool::memory_map(g);

@@ -478,6 +478,10 @@ struct assigned {
   bool fits = true; ///< the number is one of the element type
   constexpr assigned(V const& v, site w = {}) : node(v.node_), at(w) {}
   constexpr assigned(var<V> const& v, site w = {}) : node(v.read(w).node_), at(w) {}
+  /// An element of a buffer or array is read.
+  template <class E>
+    requires requires(E const& e, site s) { { e.read(s) } -> std::same_as<V>; }
+  constexpr assigned(E const& e, site w = {}) : node(e.read(w).node_), at(w) {}
   template <literal S>
     requires(tile_handle<V>)
   constexpr assigned(S s, site w = {})
