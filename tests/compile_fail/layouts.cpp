@@ -1,5 +1,6 @@
 // Layouts of buffers and registers, pools with swizzles, tensor memory by hand: what is refused, with a twin that is not.
 #include <kiln/dsl/matrix_layouts.hpp>
+#include <kiln/dsl/register_view.hpp>
 #include <kiln/dsl/tensor_pool.hpp>
 #include <kiln/kernel.hpp>
 using namespace kiln;
@@ -551,4 +552,46 @@ inline constexpr auto bases_that_repeat = kernel<"bases_that_repeat">([](context
   store(y, reduce<sum>(k.local_load(s)));
 });
 void use_bases_that_repeat() { bases_that_repeat.check(); }
+#endif
+
+// case: local_of_other_registers
+// expect-error: kiln[R-BD08] the extents of a local view multiply to the registers that the layout gives a thread
+#if defined(TWIN) || defined(CASE_local_of_other_registers)
+inline constexpr auto local_of_other_registers = kernel<"local_of_other_registers">([](context& k, ptr<f32> y) {
+#ifdef TWIN
+  auto mine = local<layout::mma_accumulator<64, 64>(4), 4, 8>(k.zeros<f32, 64, 64>());
+#else
+  auto mine = local<layout::mma_accumulator<64, 64>(4), 4, 4>(k.zeros<f32, 64, 64>()); // expect-line
+#endif
+  store(y, reduce<sum>(mine));
+});
+void use_local_of_other_registers() { local_of_other_registers.check(); }
+#endif
+
+// case: a_tile_from_copies
+// expect-error: kiln[R-LY07] from_local takes a layout without copies: of several registers with one element, none is the one
+#if defined(TWIN) || defined(CASE_a_tile_from_copies)
+inline constexpr auto a_tile_from_copies = kernel<"a_tile_from_copies">([](context& k, ptr<f32> y) {
+#ifdef TWIN
+  auto t = from_local<layout::registers(layout::threads<32, 4>({2, 64}), layout::values<2>({1})), 256>(k.zeros<f32, 128, 2>());
+#else
+  auto t = from_local<layout::registers(layout::threads<32, 4>({0, 2}), layout::values<2>({1})), 8>(k.zeros<f32, 128, 2>()); // expect-line
+#endif
+  store(y, reduce<sum>(t));
+});
+void use_a_tile_from_copies() { a_tile_from_copies.check(); }
+#endif
+
+// case: a_register_layout_dealt_out_twice
+// expect-error: kiln[R-LY05] a layout with two registers for one element, by strides that are not 0, has no local view
+#if defined(TWIN) || defined(CASE_a_register_layout_dealt_out_twice)
+inline constexpr auto a_register_layout_dealt_out_twice = kernel<"a_register_layout_dealt_out_twice">([](context& k, ptr<f32> y) {
+#ifdef TWIN
+  auto mine = local<layout::registers(layout::threads<32, 4>({1, 32}), layout::values<2>({128}))>(k.zeros<f32, 256>());
+#else
+  auto mine = local<layout::registers(layout::threads<32, 4>({1, 32}), layout::values<2, 2>({128, 64}))>(k.zeros<f32, 256>()); // expect-line
+#endif
+  store(y, reduce<sum>(mine));
+});
+void use_a_register_layout_dealt_out_twice() { a_register_layout_dealt_out_twice.check(); }
 #endif

@@ -247,7 +247,7 @@ inline std::vector<storage_case> storage_cases(int lanes = 32) {
     auto wide = pool.template alloc_mma<f32, 8, 64>({.name = "wide"});
     auto narrow = pool.template alloc_mma<f32, 8, 16>({.swizzle = swz::b64, .align = 512, .name = "narrow"});
     auto bits = pool.template alloc<f32, 16, 16>({.layout = layout::shared_linear<16, 16>({{0, 1}, {0, 2}, {0, 4}, {0, 8}, {1, 2}, {2, 4}, {4, 8}, {8, 9}}), .name = "bits"});
-    auto late = pool.template alloc<f32, 16, 32>({.name = "late"});
+    auto late = k.template alloc_shared<f32, 16, 32>({.name = "late"});
     k.annotate_layout(late, layout::swizzled<3, 2, 3>());
     pool.commit();
     auto a8 = k.template iota<0, 8, 64>() * 64 + k.template iota<1, 8, 64>();
