@@ -66,16 +66,26 @@ TEST(Sequentialise, ADeadlockIsAFailedAssertion) {
   EXPECT_NE(r.text().find("deadlock: every task waits for a barrier"), std::string::npos) << r.text();
 }
 
-TEST(Sequentialise, ClustersAreRefused) {
-  run_time_recording t;
-  t.r.attrs.cluster = {2, 1, 1};
-  auto x = t.pointer<f32 const>();
-  auto y = t.pointer<f32>();
-  clusters::ring(t.k, x, y, t.value<i32>());
-  try {
-    sequentialise_tasks(t.graph());
-    FAIL() << "no error";
-  } catch (std::invalid_argument const& e) { EXPECT_NE(std::string(e.what()).find("CTAs of a cluster run together, which compiled host code does not do"), std::string::npos) << e.what(); }
+TEST(Sequentialise, Clusters) {
+  using recorder_function = void (*)(context&, ptr<const f32>, ptr<f32>, kiln::val<i32>, int);
+  for (recorder_function make : {clusters::sum, clusters::ring, clusters::broadcast, clusters::one_way, clusters::halves}) {
+    run_time_recording t;
+    t.r.attrs.cluster = {2, 1, 1};
+    auto x = t.pointer<f32 const>();
+    auto y = t.pointer<f32>();
+    make(t.k, x, y, t.value<i32>(), 0);
+    graph const one = sequentialise_tasks(t.graph());
+    ASSERT_TRUE(verify(one).ok()) << verify(one).text;
+    EXPECT_TRUE(one.attrs.cluster == dims{});
+    for (node const& n : one.nodes) EXPECT_FALSE(is_of_tasks(n.code)) << name_of(n.code);
+    for (int steps : {0, 1, 2, 5}) {
+      guarded<f32> in(1024), expected(256), out(256);
+      for (std::size_t k = 0; k < in.size(); ++k) in[k] = static_cast<float>(k * 7 % 509) / 4;
+      run_clean(t.graph(), {4}, {in, expected, kiln_test::val(steps)});
+      run_clean(one, {2}, {in, out, kiln_test::val(steps)});
+      for (std::size_t k = 0; k < out.size(); ++k) ASSERT_EQ(out[k], expected[k]) << k << ", " << steps << " steps";
+    }
+  }
 }
 TEST(Sequentialise, OtherKernelsStayAsTheyAre) {
   auto g = record([](context& k, ptr<f32> y) { store(y + k.arange<64>(), 1.f); });
