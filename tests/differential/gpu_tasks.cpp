@@ -1,7 +1,7 @@
 // Barriers, fences, bulk copies and tasks on a GPU against the interpreter: kernels that use each of them, and correct pipelines
 // that look wrong. What a target refuses with R-TG01 is counted, not compared.
 #include "barrier_kernels.hpp"
-#include "device_runner.hpp"
+#include "cluster_runs.hpp"
 #include "run_time_recording.hpp"
 
 #include <kiln/target/compile_error.hpp>
@@ -60,5 +60,16 @@ KILN_MEETING(KILN_RUNS)
 #define KILN_RUNS(name) \
   TEST_F(GpuTasks, name) { agree([](auto&... a) { suspicious::name(a...); }, #name); }
 KILN_SUSPICIOUS(KILN_RUNS)
+
+TEST(GpuClusters, AgreeWithTheInterpreter) {
+  kiln::device const dev = kiln::device::best();
+  if (dev.is_host()) GTEST_SKIP() << "no GPU here";
+  if (!dev.target().has_clusters() || !dev.target().is_nvptx()) GTEST_SKIP() << "no clusters here";
+  setenv("KILN_CACHE", "off", 1);
+#define KILN_AGREES(kernel, x, y, z) EXPECT_EQ(differs_in_clusters(dev, [](auto&... a) { kernel(a...); }, #kernel, {x, y, z}), "");
+  KILN_EVERY_CLUSTER(KILN_AGREES)
+  KILN_AGREES(cluster_forms::stores, 16, 1, 1)
+#undef KILN_AGREES
+}
 
 } // namespace

@@ -1,4 +1,5 @@
 // Random graphs on the host lowering against the interpreter, and one small graph for every operation on every type.
+#include "cluster_runs.hpp"
 #include "host_runner.hpp"
 #include "order_graphs.hpp"
 #include "product_graphs.hpp"
@@ -57,6 +58,11 @@ TEST(HostGraphs, Order) {
 }
 TEST(HostGraphs, Storage) {
   for (storage_case const& c : storage_cases()) EXPECT_EQ(compare(c.g, host_runner(1, false), {.seed = seed()}), "") << c.name;
+}
+TEST(HostGraphs, Clusters) {
+#define KILN_AGREES(kernel, x, y, z) EXPECT_EQ(differs_in_clusters(kiln::device::host(), [](auto&... a) { kernel(a...); }, #kernel, {x, y, z}), "");
+  KILN_EVERY_CLUSTER(KILN_AGREES)
+#undef KILN_AGREES
 }
 TEST(HostGraphs, Any) { agree(400, 0, {}, 3, false); }
 TEST(HostGraphs, AnyWithFacts) { agree(200, 500000, {}, 2, true); }
