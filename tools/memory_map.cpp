@@ -289,13 +289,15 @@ private:
     span const x = slot(a, i), y = slot(b, j);
     return x.lo < y.hi && y.lo < x.hi;
   }
-  /// The column up to which a copy out of memory that column `c` issues may still read: that of the wait which knows it done.
-  int read_by(int c, int end) const {
-    int newer = 0;
-    for (int d = c + 1; d <= end; ++d) {
+  /// The column of the wait which knows that the copy of column `c` is done, where it is one that counts groups; else `c`.
+  int done_by(int c, int end) const {
+    int const from = columns_[static_cast<std::size_t>(c)].node;
+    op const copy = g_[from].code;
+    int newer = copy == op::async_load ? -1 : 0; // groups after its own, which a commit closes
+    for (int d = c + 1; d <= end && (copy == op::async_load || copy == op::async_store_bulk); ++d) {
       int const n = columns_[static_cast<std::size_t>(d)].node;
-      if (g_[n].code == op::async_store_bulk) ++newer;
-      if (g_[n].code == op::async_store_wait && newer >= g_.attribute(n, 0)) return d;
+      for (int i = columns_[static_cast<std::size_t>(d - 1)].node + 1; i <= n; ++i) newer += g_[i].code == (copy == op::async_load ? op::async_commit : op::async_store_bulk);
+      if (g_[n].code == (copy == op::async_load ? op::async_wait : op::async_store_wait) && newer >= g_.attribute(n, 0)) return d;
     }
     return c;
   }
@@ -316,7 +318,7 @@ private:
               for (column::touch const& t : columns_[static_cast<std::size_t>(c)].touches) {
                 if (t.buffer == b && (t.slot < 0 || t.slot == i)) {
                   if (first < 0) first = c;
-                  last = std::max(last, t.letter == 'S' ? read_by(c, k.last) : c);
+                  last = std::max(last, t.letter == 'S' || t.letter == 'C' ? done_by(c, k.last) : c);
                   written = written || writes(t.letter);
                 } else if (writes(t.letter) && t.buffer != b) {
                   bool taken = false;
@@ -581,7 +583,7 @@ private:
     line("#1c7ed6", "waits for copies");
     line("#c92a2a", "sync");
     char const* const rest[] = {
-        "Each buffer has a colour. A bar spans the statements from its first use to its last, or until another buffer takes over its bytes;",
+        "Each buffer has a colour. A bar spans the statements from its first use to its last (of a copy, to its wait), or until another buffer takes over its bytes;",
         "bars of different colours at one height are buffers that take turns in the same bytes. Faint letters: one of these slots, which one depends on the pass.",
         "Hatched: bytes that a buffer does not use, because others in the same storage need more (growth), or because the author asked for them (slack).",
         "Tasks run at the same time, each in its own program order. Numbers behind a colon are source lines. Heights are to scale, but thin ones are enlarged."};

@@ -140,6 +140,22 @@ TEST(MemoryMap, LivesGoOnUntilCopiesAreDone) {
   };
   EXPECT_TRUE(has(life("a"), " to store_wait(1)")) << life("a");
   EXPECT_TRUE(has(life("b"), " to store_wait(0)")) << life("b");
+
+  graph const ring = recorded([](context& k, ptr<const f32> x, ptr<f32> y, kiln::val<i32>) {
+    auto a = k.alloc_shared<f32, 64>({.name = "a"}), b = k.alloc_shared<f32, 64>({.name = "b"});
+    auto at = k.arange<64>();
+    k.async_load(x + at, a);
+    k.async_load_commit_group();
+    k.async_load(x + 64 + at, b);
+    k.async_load_commit_group();
+    k.async_load_wait_group(1);
+    store(y + at, load(x + at));
+    k.async_load_wait_group(0);
+  });
+  std::string const copies = tool::memory_map(ring);
+  EXPECT_TRUE(has(copies, "<title>a: in use from copy into a")) << copies;
+  EXPECT_TRUE(has(copies.substr(copies.find("<title>a: in use")).substr(0, 80), " to wait_group(1)"));
+  EXPECT_TRUE(has(copies.substr(copies.find("<title>b: in use")).substr(0, 80), " to wait_group(0)"));
 }
 
 TEST(MemoryMap, AKernelWithoutLocalMemory) {
