@@ -16,7 +16,7 @@ namespace kiln::tool {
 struct check_command_options {
   std::string input, kernel;
   std::vector<std::string> arguments; ///< "2=64", "0=4096", "1=128x64"
-  std::vector<std::int64_t> grid{1};
+  std::vector<std::int64_t> grid; ///< none: one cluster
   int seeds = 1;
   std::uint64_t seed = 1;
   int resident = 1;
@@ -115,7 +115,7 @@ inline made_launch make_launch(check_command_options const& o, std::vector<graph
   std::mt19937_64 random(o.seed);
   for (std::size_t i = 0; i < count; ++i) l.made.push_back(make_argument(g.params[i], given[i], random));
   for (made_argument const& m : l.made) l.arguments.push_back(m.argument);
-  l.grid = {o.grid[0], o.grid.size() > 1 ? o.grid[1] : 1, o.grid.size() > 2 ? o.grid[2] : 1};
+  l.grid = o.grid.empty() ? g.attrs.cluster : dims{o.grid[0], o.grid.size() > 1 ? o.grid[1] : 1, o.grid.size() > 2 ? o.grid[2] : 1};
   return l;
 }
 

@@ -207,7 +207,7 @@ int main(int argc, char** argv) {
                             [&] { return tool::check_command(k); });
   check->add_option("input", k.input, "a .kg file, a lesson's name, or - for standard input")->required();
   check->add_option("-k,--kernel", k.kernel, "which kernel of the file");
-  check->add_option("-g,--grid", k.grid, "CTAs along x, y, z")->expected(1, 3)->check(CLI::Range(0, 1 << 20));
+  check->add_option("-g,--grid", k.grid, "CTAs along x, y, z; one cluster if not said")->expected(1, 3)->check(CLI::Range(0, 1 << 20));
   check->add_option("-a,--arg", k.arguments, tool::check_arguments_help);
   check->add_option("-s,--seeds", k.seeds, "schedules to try under each policy of asynchronous copies")->check(CLI::Range(1, 1 << 24));
   check->add_option("--seed", k.seed, "the first; with --seeds 1 it shows a reported fault again");
@@ -225,7 +225,7 @@ int main(int argc, char** argv) {
   line->add_option("input", t.run.input, "a .kg file, a lesson's name, or - for standard input")->required();
   line->add_option("-k,--kernel", t.run.kernel, "which kernel of the file");
   line->add_option("-o,--output", t.output, "a file; standard output otherwise");
-  line->add_option("-g,--grid", t.run.grid, "CTAs along x, y, z")->expected(1, 3)->check(CLI::Range(0, 1 << 20));
+  line->add_option("-g,--grid", t.run.grid, "CTAs along x, y, z; one cluster if not said")->expected(1, 3)->check(CLI::Range(0, 1 << 20));
   line->add_option("-a,--arg", t.run.arguments, tool::check_arguments_help);
   line->add_option("--seed", t.run.seed, "of the schedule");
   line->add_option("--policy", t.policy, "when copies land: early, late or random")->check(CLI::IsMember({"early", "late", "random"}))->capture_default_str();

@@ -104,6 +104,7 @@ private:
     if (n.code == op::cast || n.code == op::multiple_of || n.code == op::max_contiguous) return index_text(g_.operand(i, 0), depth);
     if (n.code == op::for_begin) return "i";
     if (n.code == op::replica_id) return "replica";
+    if (n.code == op::cluster_rank) return "rank";
     if (n.code == op::var_get) return "n";
     char const* sign = n.code == op::add ? "+" : n.code == op::sub ? "-" : n.code == op::mul ? "*" : n.code == op::rem ? "%" : n.code == op::div ? "/" : nullptr;
     if (!sign || depth > 1) return "..";
@@ -118,6 +119,7 @@ private:
     return {g_.shown_by(g_.buffer_of(view)), c ? static_cast<int>(*c) : -1, letter};
   }
   std::string barrier_text(int node) const {
+    if (g_[node].code == op::remote_barrier) return barrier_text(g_.operand(node, 0)) + " of CTA " + index_text(g_.operand(node, 1));
     return name_of_barriers(g_.operand(node, 0)) + "[" + index_text(g_.operand(node, 1)) + "]";
   }
 
@@ -173,6 +175,17 @@ private:
       case op::local_store: case op::local_scatter: touches(0, 'W', "write"); break;
       case op::async_load: case op::async_load_bulk: touches(1, 'C', "copy into"); break;
       case op::async_store_bulk: touches(1, 'S', "copy from"); break;
+      case op::remote_store: case op::async_remote_store:
+        touches(0, n.code == op::remote_store ? 'W' : 'C', "write");
+        c.label += " of CTA " + index_text(g_.operand(i, 2));
+        break;
+      case op::async_remote_copy: {
+        touches(0, 'C', "");
+        std::string const to = c.label + " of CTA " + index_text(g_.operand(i, 2));
+        touches(1, 'S', "copy from");
+        c.label += " to" + to;
+        break;
+      }
       case op::dot: {
         std::string both;
         for (int j = 0; j < 2; ++j)
@@ -194,7 +207,9 @@ private:
       case op::named_barrier_arrive: c.label = "arrive barrier " + std::to_string(g_.attribute(i, 0)), c.line = "#2f9e44"; break;
       case op::sync: c.label = "sync", c.line = "#c92a2a"; break;
       case op::agent_sync: c.label = "agent_sync", c.line = "#c92a2a"; break;
+      case op::cluster_barrier: c.label = "cluster_barrier", c.line = "#c92a2a"; break;
       case op::fence: c.label = "fence", c.line = "#868e96"; break;
+      case op::fence_barrier_init: c.label = "barriers ready", c.line = "#868e96"; break;
       default: continue;
       }
       if (n.line > 0) c.label += "  :" + std::to_string(n.line);

@@ -29,9 +29,9 @@ std::string quoted(std::string_view s) {
 
 char const* category_of(op o) {
   switch (o) {
-  case op::barrier_wait: case op::named_barrier_wait: case op::async_wait: case op::async_store_wait: case op::sync: case op::agent_sync: return "wait";
+  case op::barrier_wait: case op::named_barrier_wait: case op::async_wait: case op::async_store_wait: case op::sync: case op::agent_sync: case op::cluster_barrier: return "wait";
   case op::barrier_arrive: case op::barrier_expect_bytes: case op::named_barrier_arrive: case op::async_arrive: case op::async_commit: return "arrive";
-  case op::async_load: case op::async_load_bulk: case op::async_store_bulk: return "copy";
+  case op::async_load: case op::async_load_bulk: case op::async_store_bulk: case op::async_remote_store: case op::async_remote_copy: return "copy";
   default: return "access";
   }
 }

@@ -1,5 +1,6 @@
 // The memory map and the timeline: well-formed, complete, and true to the kernels that they show.
 #include "barrier_kernels.hpp"
+#include "cluster_kernels.hpp"
 #include "interpret.hpp"
 #include "run_time_recording.hpp"
 #include "tools/memory_map.hpp"
@@ -18,8 +19,9 @@ using namespace kiln_test;
 namespace ip = kiln::interpreter;
 
 template <class Record>
-graph recorded(Record record) {
+graph recorded(Record record, dims cluster = {}) {
   run_time_recording t;
+  t.r.attrs.cluster = cluster;
   auto x = t.pointer<f32 const>();
   auto y = t.pointer<f32>();
   auto n = t.value<i32>();
@@ -85,7 +87,12 @@ TEST(MemoryMap, EveryKernelIsDrawn) {
 #undef KILN_DRAW
 #define KILN_DRAW(name) look(recorded([](auto&... a) { meeting::name(a...); }), #name);
   KILN_MEETING(KILN_DRAW)
-  EXPECT_EQ(drawn, 39);
+#undef KILN_DRAW
+#define KILN_DRAW(name) look(recorded([](auto&... a) { clusters::name(a...); }, {2, 1, 1}), #name);
+  KILN_DRAW(sum) KILN_DRAW(ring) KILN_DRAW(broadcast)
+  EXPECT_EQ(drawn, 42);
+  std::string const svg = tool::memory_map(recorded([](auto&... a) { clusters::ring(a...); }, {2, 1, 1}));
+  for (char const* part : {">cluster_barrier ", ">barriers ready ", "write tile[i%2] of CTA ", "arrive empty[i%2] of CTA "}) EXPECT_TRUE(has(svg, part)) << part;
 }
 
 // qk takes turns with p and l, which are in use together: they need more than qk (growth), and the author gave more (slack).
@@ -259,7 +266,7 @@ std::string traced(graph const& g, ip::completion policy, u64 seed, int n = 5) {
   tool::timeline t(g);
   ip::run_options o{.policy = policy, .seed = seed};
   o.trace = [&](ip::trace_event const& e) { t.add(e); };
-  ip::run(g, {1}, {ip::pointer(x.data(), static_cast<i64>(x.size() * 4)), ip::pointer(y.data(), static_cast<i64>(y.size() * 4)), kiln_test::val(n)}, o);
+  ip::run(g, g.attrs.cluster, {ip::pointer(x.data(), static_cast<i64>(x.size() * 4)), ip::pointer(y.data(), static_cast<i64>(y.size() * 4)), kiln_test::val(n)}, o);
   return t.json();
 }
 
@@ -276,8 +283,9 @@ TEST(Timeline, SpansNestAndCopiesLand) {
         otherwise = (otherwise || at == op::if_else) && at != op::if_end;
         if (!otherwise && g.nodes[static_cast<std::size_t>(i)].code == op::task_begin) agents += static_cast<int>(graph_view(g).attribute(i, 2));
         op const o = g.nodes[static_cast<std::size_t>(i)].code;
-        copies += o == op::async_load || o == op::async_load_bulk || o == op::async_store_bulk;
+        copies += o == op::async_load || o == op::async_load_bulk || o == op::async_store_bulk || o == op::async_remote_store || o == op::async_remote_copy;
       }
+      agents *= cluster_size(g.attrs);
       EXPECT_EQ(f.threads, agents) << name;
       EXPECT_EQ(f.copies > 0, copies > 0) << name;
       EXPECT_GT(f.spans, agents - 1) << name;
@@ -288,6 +296,9 @@ TEST(Timeline, SpansNestAndCopiesLand) {
 #undef KILN_TRACE
 #define KILN_TRACE(name) look(recorded([](auto&... a) { meeting::name(a...); }), #name);
   KILN_MEETING(KILN_TRACE)
+#undef KILN_TRACE
+#define KILN_TRACE(name) look(recorded([](auto&... a) { clusters::name(a...); }, {2, 1, 1}), #name);
+  KILN_TRACE(sum) KILN_TRACE(ring) KILN_TRACE(broadcast)
 }
 
 TEST(Timeline, NamesWhatHappens) {
