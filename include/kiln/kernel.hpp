@@ -41,6 +41,9 @@
 #include <kiln/validate/bounds.hpp>
 #include <kiln/validate/capacity.hpp>
 #include <kiln/validate/sim_program.hpp>
+#include <kiln/validate/sim_nodes.hpp>
+#include <kiln/validate/sim_boxes.hpp>
+#include <kiln/validate/static_mask.hpp>
 #include <kiln/validate/program.hpp>
 #include <kiln/validate/sim_report.hpp>
 #include <kiln/validate/sim_barriers.hpp>

@@ -29,6 +29,10 @@ public:
     T copy = x; // x may live in the array that is about to move
     add() = copy;
   }
+  /// Room for n elements in all.
+  constexpr void reserve(int n) {
+    if (n > capacity_) grow(n);
+  }
   constexpr void pop() { --size_; }
   constexpr void clear() { size_ = 0; }
   constexpr int size() const { return size_; }
@@ -48,8 +52,8 @@ private:
     else
       return new T[static_cast<unsigned>(n)]{};
   }
-  constexpr void grow() {
-    int capacity = capacity_ ? 2 * capacity_ : 64;
+  constexpr void grow() { grow(capacity_ ? 2 * capacity_ : 64); }
+  constexpr void grow(int capacity) {
     T* data = fresh(capacity);
     for (int i = 0; i < size_; ++i) data[i] = data_[i];
     delete[] data_;

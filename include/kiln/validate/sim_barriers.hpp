@@ -32,6 +32,7 @@ protected:
   };
   struct barrier {
     int pending = 0, expected = 0, got = 0, phase = 0;
+    int arrivals = 0;       ///< of every phase
     int before = 0;         ///< bytes expected in the phase before
     int expects_if = none, loads_if = none; ///< predicate of the phase: a value number, always or none
     int last = -1, by = -1; ///< instruction and agent of the last arrival
@@ -41,7 +42,7 @@ protected:
     std::uint32_t here = 0; ///< agents that have arrived
   };
   static constexpr int always = -1, none = -2;
-  enum class step { next, stop, block, end };
+  enum class step { next, stop, block, rest, end }; ///< rest: it did something, and waits now
 
   constexpr void allocate_agents() {
     int const n = p_.agents.size();
@@ -68,23 +69,11 @@ protected:
       if (p_.bulk && r.writes) agents_[i].fence_lane = add(i, lane_kind::fence);
     }
     lanes_ = lanes;
-    words_ = (lanes + 3) / 4;
+    words_ = (lanes + 7) / 8 * 2;
+    barrier_lanes_ = n;
     register_count_ = p_.constants.size();
     files_ = new std::int64_t[static_cast<unsigned>(n * register_count_) + 1]{};
-    clocks_ = new std::uint64_t[static_cast<unsigned>(n * words_)]{};
     if (p_.arrives) commits_ = new vec<int>[static_cast<unsigned>(n)];
-    int const slots = p_.slot_alloc.size();
-    if (slots > 0) {
-      barriers_ = new barrier[static_cast<unsigned>(slots)]{};
-      arrived_ = new std::uint64_t[static_cast<unsigned>(slots * words_)]{};
-      completed_ = new std::uint64_t[static_cast<unsigned>(slots * words_)]{};
-      waited_ = new std::uint64_t[static_cast<unsigned>(slots * words_)]{};
-    }
-    if (p_.named) {
-      named_ = new named_barrier[static_cast<unsigned>(16 * p_.ctas)]{};
-      named_arrived_ = new std::uint64_t[static_cast<unsigned>(16 * p_.ctas * words_)]{};
-      named_completed_ = new std::uint64_t[static_cast<unsigned>(16 * p_.ctas * words_)]{};
-    }
   }
   constexpr void release_agents() {
     delete[] agents_;
@@ -101,11 +90,17 @@ protected:
     delete[] named_arrived_;
     delete[] named_completed_;
   }
+  /// Zeros (or what T starts with) in an array that was used before: compilers make new ones much faster than they overwrite.
+  template <class T>
+  static constexpr void afresh(T*& items, int n) {
+    delete[] items;
+    items = new T[static_cast<unsigned>(n)]{};
+  }
   constexpr void reset_agents() {
     int const n = p_.agents.size(), slots = p_.slot_alloc.size();
     for (int c = 0; c < p_.ctas; ++c)
-      for (int i = 0; i < register_count_; ++i) files_[c * p_.cta_agents * register_count_ + i] = p_.constants[i];
-    for (int i = 0; i < n * words_; ++i) clocks_[i] = 0;
+      for (int i = 0; i < register_count_; ++i) files_[c * p_.cta_agents * register_count_ + i] = p_.constants[i]; // the tasks' at the fork
+    afresh(clocks_, n * words_);
     for (int i = 0; i < n; ++i) {
       agent a;
       a.pc = p_.agents[i].begin;
@@ -117,14 +112,17 @@ protected:
       if (commits_) commits_[i].clear();
       clocks::set(clocks_ + i * words_, i, 1);
     }
-    for (int i = 0; i < slots * words_; ++i) arrived_[i] = completed_[i] = waited_[i] = 0;
-    for (int i = 0; i < slots; ++i) {
-      barriers_[i] = barrier{};
-      barriers_[i].pending = static_cast<int>(g_.attribute(p_.slot_alloc[i], 1));
+    if (slots > 0) {
+      afresh(arrived_, slots * words_);
+      afresh(completed_, slots * words_);
+      afresh(waited_, slots * words_);
+      afresh(barriers_, slots);
+      for (int i = 0; i < slots; ++i) barriers_[i].pending = barriers_[i].arrivals = static_cast<int>(g_.attribute(p_.slot_alloc[i], 1));
     }
     if (!p_.named) return;
-    for (int i = 0; i < 16 * p_.ctas * words_; ++i) named_arrived_[i] = named_completed_[i] = 0;
-    for (int i = 0; i < 16 * p_.ctas; ++i) named_[i] = named_barrier{};
+    afresh(named_arrived_, 16 * p_.ctas * words_);
+    afresh(named_completed_, 16 * p_.ctas * words_);
+    afresh(named_, 16 * p_.ctas);
   }
   constexpr void enter(int who) {
     who_ = who;
@@ -134,7 +132,7 @@ protected:
     registers_ = files_ + who * register_count_;
   }
   constexpr void tick() { clock_[who_ >> 2] += 1ull << ((who_ & 3) * 16); }
-  constexpr int barrier_lane(int slot) const { return p_.agents.size() + slot; }
+  constexpr int barrier_lane(int slot) const { return barrier_lanes_ + slot; }
 
   // -- tasks -----------------------------------------------------------------------------------------------------------------
   constexpr step fork(instruction const& x) {
@@ -143,7 +141,7 @@ protected:
       me_->forked = true;
       for (int t = from; t < to; ++t) {
         std::uint64_t* const c = clocks_ + t * words_;
-        for (int i = 0; i < words_; ++i) c[i] = clock_[i];
+        clocks::copy(c, clock_, words_);
         clocks::set(c, t, clocks::get(clock_, t) + 1);
         std::int64_t* const f = files_ + t * register_count_;
         for (int i = 0; i < register_count_; ++i) f[i] = registers_[i];
@@ -151,7 +149,7 @@ protected:
         agents_[t].running = true;
       }
       tick();
-      return step::block;
+      return step::rest;
     }
     for (int t = from; t < to; ++t)
       if (agents_[t].running) return step::block;
@@ -169,6 +167,7 @@ protected:
   /// The slot that a reference means now; -1 after a finding.
   constexpr int slot_of(barrier_reference const& r) {
     std::int64_t s = registers_[r.slot];
+    if (s >= 0 && s < r.count && p_.ctas == 1) return r.first + static_cast<int>(s);
     if (s == unknown) s = likely(r.index);
     if (s == unknown) {
       out_->complete = false;
@@ -241,11 +240,11 @@ protected:
     circumstances();
     return false;
   }
-  constexpr int arrivals(int k) const { return static_cast<int>(g_.attribute(p_.slot_alloc[k], 1)); }
+  constexpr int arrivals(int k) const { return barriers_[k].arrivals; }
 
+  /// Nothing is pending any more.
   constexpr bool complete(instruction const& x, int k) {
     barrier& b = barriers_[k];
-    if (b.pending > 0 || b.got < b.expected) return true;
     if (b.pending < 0) {
       message m = broken(x.node);
       m << "kiln[R-BR03] ";
@@ -274,9 +273,8 @@ protected:
       return circumstances(), false;
     }
     clocks::set(a, barrier_lane(k), ++b.phase);
-    std::uint64_t* const d = completed_ + k * words_;
-    for (int i = 0; i < words_; ++i) d[i] = a[i];
-    b.pending = arrivals(k);
+    clocks::copy(completed_ + k * words_, a, words_);
+    b.pending = b.arrivals;
     b.before = b.expected;
     b.expected = b.got = 0;
     b.expects_if = b.loads_if = none;
@@ -295,18 +293,18 @@ protected:
   constexpr step arrived(instruction const& x, int k, int count, int expected, int got) {
     barrier& b = barriers_[k];
     clocks::join(arrived_ + k * words_, clock_, words_);
-    tick();
-    b.expected += expected;
-    b.got += got;
-    b.pending -= count;
+    clock_[who_ >> 2] += 1ull << ((who_ & 3) * 16); // tick
     b.last = me_->pc;
     b.by = who_;
-    return complete(x, k) ? step::next : step::stop;
+    if (expected > 0) b.expected += expected;
+    if (got > 0) b.got += got;
+    return (b.pending -= count) > 0 || b.got < b.expected || complete(x, k) ? step::next : step::stop;
   }
   /// Bytes and copies of a phase must depend on the same condition: R-BR10.
   constexpr bool same_condition(instruction const& x, int k) {
     barrier& b = barriers_[k];
     // What is known is decided already: the operation does happen.
+    if (x.d < 0 && b.expects_if == always && b.loads_if == always) return true;
     int const when = x.d < 0 || registers_[slices_.register_of(x.d)] != unknown ? always : slices_.value_number(x.d);
     int& mine = brings_bytes(x.code) ? b.loads_if : b.expects_if;
     int const other = brings_bytes(x.code) ? b.expects_if : b.loads_if;
@@ -324,12 +322,13 @@ protected:
       << (when == always ? " under one" : " without it") << "; give both the same .pred";
     return circumstances(), false;
   }
-  constexpr step arrive(instruction const& x, int count, int expected) {
-    int const k = slot_of(p_.barriers[x.a]);
-    if (k < 0 || !member(x, k)) return step::stop;
-    if (x.code == sim_op::barrier_expect && !same_condition(x, k)) return step::stop;
-    if (g_.attribute(p_.slot_alloc[k], 2) != 0 && x.code == sim_op::barrier_arrive) count *= p_.agents[who_].threads;
-    return arrived(x, k, count, expected, 0);
+  /// Whether an agent may not count for the present phase of barrier k, as far as it knows; see `member`.
+  constexpr bool behind(int k) const { return clocks::get(clock_, barrier_lanes_ + k) < barriers_[k].phase; }
+  constexpr step arrive(instruction const& x) {
+    int const k = slot_of(p_.barriers.data()[x.a]);
+    if (k < 0 || (behind(k) && !member(x, k))) return step::stop;
+    if (x.code != sim_op::barrier_expect) return arrived(x, k, x.b, 0, 0);
+    return same_condition(x, k) ? arrived(x, k, 1, x.b, 0) : step::stop;
   }
   /// The last group that a wait for all but `pending` covers.
   constexpr int covered(int pending) const {
@@ -339,7 +338,7 @@ protected:
   }
   /// Arrives once the agent's loads have landed: as late as possible is when the phase is waited for, so here is enough.
   constexpr step load_arrive(instruction const& x) {
-    int const k = slot_of(p_.barriers[x.a]);
+    int const k = slot_of(p_.barriers.data()[x.a]);
     if (k < 0 || !member(x, k)) return step::stop;
     clocks::raise(arrived_ + k * words_, me_->loads_lane, me_->groups + 1);
     ++me_->groups; // what is uncommitted forms a group that the barrier stands for
@@ -347,7 +346,7 @@ protected:
     return arrived(x, k, p_.agents[who_].threads, 0, 0);
   }
   constexpr step barrier_wait(instruction const& x) {
-    int const k = slot_of(p_.barriers[x.a]);
+    int const k = slot_of(p_.barriers.data()[x.a]);
     if (k < 0) return step::stop;
     std::int64_t const parity = registers_[x.b];
     if (parity == unknown) {
@@ -358,7 +357,8 @@ protected:
     barrier const& b = barriers_[k];
     if ((b.phase & 1) == (parity & 1)) return step::block;
     if (b.phase > 0) {
-      if (clocks::get(clock_, barrier_lane(k)) < b.phase - 1) {
+      int const seen = clocks::get(clock_, barrier_lanes_ + k);
+      if (seen < b.phase - 1) {
         message m = broken(x.node);
         m << "kiln[R-BR04] wait on ";
         barrier_name(m, k);
@@ -371,12 +371,13 @@ protected:
         m << ": nothing orders it after phase " << b.phase - 2 << " is complete; flip the parity each round";
         return circumstances(), step::stop;
       }
-      bool const before = clocks::get(clock_, barrier_lane(k)) >= b.phase && clocks::get(waited_ + k * words_, who_) > 0;
-      me_->again = before ? me_->pc : -1;
+      me_->again = seen >= b.phase && clocks::get(waited_ + k * words_, who_) > 0 ? me_->pc : -1;
       me_->again_at = k;
       clocks::join(clock_, completed_ + k * words_, words_);
     }
-    clocks::set(waited_ + k * words_, who_, clocks::get(clock_, who_));
+    std::uint64_t& lanes = waited_[k * words_ + (who_ >> 2)];
+    std::uint64_t const mine = 0x7fffull << ((who_ & 3) * 16);
+    lanes = (lanes & ~mine) | (clock_[who_ >> 2] & mine);
     return step::next;
   }
   constexpr step fence() {
@@ -431,14 +432,14 @@ protected:
     if (b.present == x.b) {
       b.present = 0;
       b.here = 0;
-      clocks::set(a, lane, ++b.generation);
-      for (int i = 0; i < words_; ++i) d[i] = a[i];
+      clocks::set(a, named_lane_[id], ++b.generation);
+      clocks::copy(d, a, words_);
       if (x.c) clocks::join(clock_, d, words_);
       return step::next;
     }
     if (!x.c) return step::next;
     me_->generation = mine;
-    return step::block;
+    return step::rest;
   }
 
   // -- deadlocks -----------------------------------------------------------------------------------------------------------------
@@ -453,7 +454,7 @@ protected:
       if (x.code == sim_op::cluster && meets < 0) meets = t;
       if (x.code != sim_op::barrier_wait || culprit >= 0) continue;
       enter(t);
-      int const k = slot_of(p_.barriers[x.a]);
+      int const k = slot_of(p_.barriers.data()[x.a]);
       if (k >= 0 && barriers_[k].pending == 0 && barriers_[k].got != barriers_[k].expected) culprit = t;
     }
     if (first < 0 || p_.left_out >= 0) return;
@@ -504,7 +505,8 @@ protected:
   constexpr std::string_view meeting_name(int node) const { return g_[node].code == op::cluster_barrier ? "cluster_barrier" : "the end of async_tasks, a barrier of the cluster,"; }
 
   enum class lane_kind : std::uint8_t { agent, barrier, loads, stores, fence };
-  int words_ = 1, lanes_ = 1, who_ = 0, register_count_ = 0;
+  int words_ = 2, lanes_ = 1, who_ = 0, register_count_ = 0;
+  int barrier_lanes_ = 0; ///< the first
   int named_lane_[16]{}, named_count_ = 0;
   struct {
     int present = 0, generation = 0;

@@ -125,7 +125,7 @@ protected:
     if (!reach(x, r.rank, g_.operand(g_.operand(x.node, 0), 1))) return step::stop;
     int const k = slot_of(r);
     if (k < 0 || !is_ready(x, k) || !is_there(x, who_, clocks::get(clock_, who_))) return step::stop;
-    step const s = arrive(x, x.b, 0);
+    step const s = arrive(x);
     peer_ = -1;
     return s;
   }
@@ -152,7 +152,7 @@ protected:
     int const mine = all_.generation;
     if (++all_.present < p_.ctas) {
       me_->generation = mine;
-      return step::block;
+      return step::rest;
     }
     all_.present = 0;
     ++all_.generation;

@@ -24,35 +24,38 @@ struct table {
 /// A register whose content is not known.
 inline constexpr std::int64_t unknown = -0x7fffffffffffffff - 1;
 
+/// In groups, the most frequent first: what is executed is found by comparing, not by a switch, which compilers walk from its top.
 enum class sim_op : std::uint8_t {
+  quick,  ///< r[a] = r[b] `operation d` r[c], where neither is negative; else as scalar
+  ring,   ///< r[a] = r[b] % r[c], r[d] = r[b] / r[c], r[target] = r[d] & 1; node: the last of the three
+  next,   ///< r[a] += r[a + 2]; back to the loop at `target` while --r[a + 1] > 0
   scalar, ///< r[a] = node's operation on r[b], r[c], r[d]
   symbol, ///< r[a] = value of symbol b
   move,   ///< r[a] = r[b]
-  loop,   ///< r[a] from r[b] to r[c] by r[d]; leaves to `target`
-  next,   ///< back to the loop at `target`
+  loop,   ///< r[a] from r[b] to r[c] by r[d]; leaves to `target`. r[a + 1] counts passes, r[a + 2] is the step
   branch, ///< to `target` unless r[a]
   jump,   ///< to `target`
-  again,  ///< back to the while loop at `target`
-  exit,   ///< leaves a while loop to `target` unless r[a]
+  exit,   ///< leaves a while loop to `target` unless r[a]; r[b] counts passes
   assume, ///< this run cannot happen unless r[a]
+  replica, ///< r[a] = the agent's replica
+  rank,   ///< r[a] = the CTA's rank; b: its coordinate along that axis of the cluster
+  skip,   ///< to `target` when r[a] is known to be false
   read,   ///< box a
   write,  ///< box a
   async,  ///< box a is written later; b: 1 when masked elements may stay unspecified, 2 when some surely do
+  bulk_load,  ///< box a is written later, by c bytes on barrier b; d: the predicate, a node
+  bulk_store, ///< box a is read later
+  barrier_wait,   ///< barrier a, parity r[b]
+  barrier_arrive, ///< barrier a, b arrivals
+  barrier_expect, ///< barrier a, b bytes; d: the predicate, a node
+  load_arrive, ///< barrier a, once the agent's loads have landed
+  named,      ///< barrier a, b threads; c: waits
+  fork,   ///< starts agents a..b-1, waits for all, then to `target`
+  fence,
   commit, ///< r[a] = the group's number
   wait,   ///< at most b groups pending; token registers c.. (d of them)
-  replica, ///< r[a] = the agent's replica
-  skip,   ///< to `target` when r[a] is known to be false
-  fork,   ///< starts agents a..b-1, waits for all, then to `target`
-  barrier_wait,   ///< barrier a, parity r[b]
-  barrier_arrive, ///< barrier a, b arrivals; c: of each thread
-  barrier_expect, ///< barrier a, b bytes; d: the predicate, a node
-  named,      ///< barrier a, b threads; c: waits
-  fence,
-  bulk_load,  ///< box a is written later, by bytes on barrier b; d: the predicate, a node
-  bulk_store, ///< box a is read later
   store_wait, ///< at most b bulk stores pending
-  load_arrive, ///< barrier a, once the agent's loads have landed
-  rank,         ///< r[a] = the CTA's rank; b: its coordinate along that axis of the cluster
+  remote_arrive, ///< as barrier_arrive, at a barrier of another CTA
   remote_store, ///< box a of CTA r[c] is written
   remote_async, ///< the same, later, by bytes on its barrier b
   remote_copy,  ///< the same, from box `target` of this CTA
@@ -61,11 +64,8 @@ enum class sim_op : std::uint8_t {
   ready,        ///< barriers made before node are ready for other CTAs
   done,
 };
-
 /// Accesses to box a.
-constexpr bool touches_box(sim_op o) {
-  return (o >= sim_op::read && o <= sim_op::async) || o == sim_op::bulk_load || o == sim_op::bulk_store || (o >= sim_op::remote_store && o <= sim_op::remote_copy);
-}
+constexpr bool touches_box(sim_op o) { return (o >= sim_op::read && o <= sim_op::bulk_store) || (o >= sim_op::remote_store && o <= sim_op::remote_copy); }
 
 struct instruction {
   sim_op code{};
@@ -80,13 +80,16 @@ struct box {
   std::int32_t slot = -1;   ///< register; -1: slot 0
   std::int32_t node = -1;   ///< the view
   std::int32_t index = -1;  ///< the node that selects the slot, or -1
-  int axes = 0;             ///< of the view
+  std::int32_t slots = 1, first = 0, per_slot = 1; ///< of the buffer: its slots; its first atom, and how many a slot has
+  int axes = 0;             ///< of the view; 0: a slot that no part was taken of, whose arrays below are not filled
   int axis[max_rank]{};     ///< of the view's axis: the buffer's
   int start[max_rank]{};    ///< constant part, by buffer axis
   std::int32_t moving[max_rank]{}; ///< register added to start, or -1
   int extent[max_rank]{};
   bool whole = true;        ///< no axis is narrowed
   bool reshaped = false;    ///< axes no longer correspond
+  bool used = false;        ///< something accesses it
+  bool quick = false;       ///< one atom, which has no peers, in a slot that a register selects
   bool exact = true;        ///< false: a part whose place cannot be expressed; it is left out of the simulation
 };
 
@@ -152,6 +155,8 @@ struct sim_program {
   int left_out = -1; ///< an access that is not simulated
 };
 
+constexpr bool compares(op o) { return o >= op::eq && o <= op::ge; }
+
 /// Wraps x to an integer or b1 type.
 constexpr std::int64_t wrap(dtype t, std::int64_t x) {
   switch (t) {
@@ -169,6 +174,7 @@ constexpr std::int64_t wrap(dtype t, std::int64_t x) {
 /// One scalar operation on what is known; 0 & x and 0 * x are known whatever x is.
 constexpr std::int64_t evaluate(op o, dtype from, dtype to, std::int64_t x, std::int64_t y, std::int64_t z) {
   bool const ux = x == unknown, uy = y == unknown;
+  if (x >= 0 && y >= 0 && compares(o)) return o == op::eq ? x == y : o == op::ne ? x != y : o == op::lt ? x < y : o == op::le ? x <= y : o == op::gt ? x > y : x >= y;
   switch (o) {
   case op::mul:
     if (x == 0 || y == 0) return 0;
@@ -222,14 +228,8 @@ constexpr std::int64_t evaluate(op o, dtype from, dtype to, std::int64_t x, std:
 
 /// An operation that `evaluate` knows, on rank-0 integers and b1.
 constexpr bool evaluates(op o) {
-  switch (o) {
-  case op::add: case op::sub: case op::mul: case op::div: case op::rem: case op::bit_and: case op::bit_or: case op::bit_xor:
-  case op::shl: case op::shr: case op::min: case op::max: case op::eq: case op::ne: case op::lt: case op::le: case op::gt:
-  case op::ge: case op::where: case op::cast: case op::bit_not: case op::neg: case op::abs: case op::multiple_of: case op::max_contiguous:
-    return true;
-  default: return false;
-  }
+  return (o >= op::add && o <= op::ge) || o == op::where || o == op::cast || (o >= op::neg && o <= op::abs) || o == op::multiple_of || o == op::max_contiguous;
 }
-constexpr bool compares(op o) { return o >= op::eq && o <= op::ge; }
+static_assert(static_cast<int>(op::ge) - static_cast<int>(op::add) == 17 && static_cast<int>(op::abs) - static_cast<int>(op::neg) == 2);
 
 } // namespace kiln::detail

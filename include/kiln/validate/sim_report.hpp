@@ -42,22 +42,34 @@ struct clocks {
     int const s = (lane & 3) * 16;
     x[lane >> 2] = (x[lane >> 2] & ~(0x7fffull << s)) | (static_cast<std::uint64_t>(value) << s);
   }
+  // A clock has an even number of words: two a round is less work for a compiler.
   /// x becomes the later of x and y in every lane.
   static constexpr void join(std::uint64_t* x, std::uint64_t const* y, int words) {
-    for (int i = 0; i < words; ++i)
-      if (std::uint64_t const q = y[i]; q) {
-        std::uint64_t const z = x[i], d = ((z | high) - q) & high, m = d - (d >> 15);
+    for (int i = 0; i < words; i += 2) {
+      if (std::uint64_t const q = y[i], z = x[i]; q != z) {
+        std::uint64_t const d = ((z | high) - q) & high, m = d - (d >> 15);
         x[i] = (z & m) | (q & ~m);
       }
+      if (std::uint64_t const q = y[i + 1], z = x[i + 1]; q != z) {
+        std::uint64_t const d = ((z | high) - q) & high, m = d - (d >> 15);
+        x[i + 1] = (z & m) | (q & ~m);
+      }
+    }
   }
   static constexpr void raise(std::uint64_t* x, int lane, int value) {
     if (value > get(x, lane)) set(x, lane, value);
   }
   /// x has reached y nowhere further than y: every lane of x is at most y's.
   static constexpr bool at_most(std::uint64_t const* x, std::uint64_t const* y, int words) {
-    for (int i = 0; i < words; ++i)
-      if ((((y[i] | high) - x[i]) & high) != high) return false;
+    for (int i = 0; i < words; i += 2)
+      if ((((y[i] | high) - x[i]) & ((y[i + 1] | high) - x[i + 1]) & high) != high) return false;
     return true;
+  }
+  static constexpr void copy(std::uint64_t* x, std::uint64_t const* y, int words) {
+    for (int i = 0; i < words; i += 2) {
+      x[i] = y[i];
+      x[i + 1] = y[i + 1];
+    }
   }
 };
 
@@ -105,7 +117,7 @@ protected:
     return true;
   }
   /// One of a < b and a == b for all six comparisons, so that a condition and its opposite are one decision.
-  constexpr decision canonical(int i, bool& negated) const {
+  constexpr decision canonical(int i, bool& negated) {
     node const& n = g_[i];
     decision d;
     d.node = i;

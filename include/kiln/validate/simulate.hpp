@@ -51,6 +51,9 @@ public:
       out.complete = false;
       remark(0) << "kiln[R-VF01] note: buffers that share storage are cut into too many parts to compare them all at compile time; kiln::check does";
     }
+    shares_ = peers_.any();
+    if (shares_)
+      for (int k = 0; k < p_.boxes.size(); ++k) p_.boxes[k].quick = false;
     allocate();
     int const ring = 2 * p_.ring + 1;
     int const passes = g_.attrs.verify_trip > 0 ? g_.attrs.verify_trip : ring > 33 ? 33 : ring;
@@ -63,6 +66,7 @@ public:
     if (p_.loops.size() > 0 && g_.attrs.verify_trip == 0)
       for (int few = 1; few <= 2 && out.error.ok() && out.complete; ++few) explore(few, false);
     if (out.error.ok() && out.complete) unused_waits();
+    out.events = events_;
   }
 
 private:
@@ -96,10 +100,7 @@ private:
     allocate_clusters();
     int const code = p_.code.size();
     symbols_ = new std::int64_t[static_cast<unsigned>(p_.symbol_nodes.size()) + 1]{};
-    readers_ = new std::uint64_t[static_cast<unsigned>(p_.atoms * words_) + 1]{};
     read_at_ = new int[static_cast<unsigned>(p_.atoms * lanes_) + 1]{};
-    atoms_ = new atom[static_cast<unsigned>(p_.atoms) + 1]{};
-    counters_ = new int[static_cast<unsigned>(code * p_.agents.size())]{};
     useful_ = new bool[static_cast<unsigned>(code)]{};
     reached_ = new bool[static_cast<unsigned>(code)]{};
   }
@@ -109,7 +110,6 @@ private:
     delete[] readers_;
     delete[] read_at_;
     delete[] atoms_;
-    delete[] counters_;
     delete[] useful_;
     delete[] reached_;
   }
@@ -117,113 +117,188 @@ private:
   // What clang's default limit (1,048,576 steps) has room for, measured: about 300 steps a node to make the program, 60 for a
   // scalar, 120 for an access, and more where clocks are wide.
   static constexpr std::int64_t cost_of_event = 75;
-  constexpr int weight(sim_op o) const { return o < sim_op::read ? 60 : o < sim_op::fork ? 110 + 4 * words_ : 130 + 10 * words_; }
 
   constexpr void one() {
     int const agents = p_.agents.size();
     reset_agents();
     reset_clusters();
-    for (int i = 0; i < p_.atoms * words_; ++i) readers_[i] = 0;
-    for (int i = 0; i < p_.atoms; ++i) atoms_[i] = atom{};
-    for (int i = 0; i < p_.code.size() * agents; ++i) counters_[i] = 0;
+    afresh(readers_, p_.atoms * words_ + 1);
+    afresh(atoms_, p_.atoms + 1);
     loads_in_.clear();
     loads_in_.add() = 0;
     for (;;) {
-      int const before = out_->events;
+      int const before = events_;
       bool live = false;
       for (int a = 0; a < agents; ++a) {
         if (!agents_[a].running) continue;
         live = true;
         enter(a);
-        for (;;) {
-          bool const was_waiting = me_->generation >= 0, was_forked = me_->forked;
-          step const s = execute();
-          if (s == step::block && was_waiting == (me_->generation >= 0) && was_forked == me_->forked) break;
-          cost_ += weight(p_.code[me_->pc].code);
-          if (++out_->events > budget_ || cost_ > budget_ * cost_of_event) {
-            out_->complete = false;
-            int const at = p_.code[me_->pc].node;
-            message m = remark(at);
-            m << "kiln[R-VF01] note: verified " << out_->events - 1 << " steps of the accesses to local memory, up to line " << (at >= 0 ? g_[at].line : 0)
-              << "; beyond that only kiln::check";
-            return;
-          }
-          if (s == step::stop) return;
-          if (s == step::end || s == step::block) break;
-          ++me_->pc;
-        }
+        if (!advance()) return;
       }
       if (!live) break;
-      if (out_->events == before) return deadlock();
+      if (events_ == before) return deadlock();
     }
     finished_ = true;
     at_exit();
   }
+  /// Runs the present agent for as long as it can go on. False when the whole run ends here.
+  constexpr bool advance() {
+    instruction const* const code = p_.code.data();
+    std::int64_t* const r = registers_;
+    agent& me = *me_;
+    std::int64_t const most = static_cast<std::int64_t>(budget_) * cost_of_event;
+    int const access_costs = 110 + 4 * words_, meeting_costs = 130 + 10 * words_;
+    // For reads, which are most of all.
+    box const* const boxes = p_.boxes.data();
+    std::uint64_t* const clock = clock_;
+    int const word = who_ >> 2, atoms_from = cta_ * p_.cta_atoms;
+    std::uint64_t const mine = 0x7fffull << ((who_ & 3) * 16);
+    for (int pc = me.pc;;) {
+      instruction const& x = code[pc];
+      sim_op const o = x.code;
+      if (o == sim_op::read) {
+        box const& b = boxes[x.a];
+        std::int64_t const s = b.quick ? r[b.slot] : -1;
+        if (s >= 0 && s < b.slots) {
+          int const k = atoms_from + b.first + static_cast<int>(s);
+          atom const& m = atoms_[k];
+          if (m.lane >= 0 && m.poison == 0 && (static_cast<int>(clock[m.lane >> 2] >> ((m.lane & 3) * 16)) & 0x7fff) >= m.value) {
+            std::uint64_t& lanes = readers_[k * words_ + word];
+            lanes = (lanes & ~mine) | (clock[word] & mine);
+            read_at_[k * lanes_ + who_] = pc;
+            if (++events_ > budget_ || (cost_ += access_costs) > most) {
+              me.pc = pc;
+              return exhausted();
+            }
+            ++pc;
+            continue;
+          }
+        }
+      }
+      if (o >= sim_op::read) {
+        me.pc = pc;
+        step const s = o <= sim_op::bulk_store ? access(x) : o == sim_op::barrier_wait ? barrier_wait(x) : o <= sim_op::barrier_expect ? arrive(x) : rarely(x);
+        if (s == step::block) return true;
+        if (++events_ > budget_ || (cost_ += o <= sim_op::bulk_store ? access_costs : meeting_costs) > most) return exhausted();
+        if (s != step::next) return s != step::stop;
+        pc = me.pc + 1;
+        continue;
+      }
+      if (++events_ > budget_ || (cost_ += 60) > most) {
+        me.pc = pc;
+        return exhausted();
+      }
+      if (o <= sim_op::ring) {
+        std::int64_t const v = r[x.b], y = r[x.c];
+        if (o == sim_op::ring) {
+          if (v >= 0 && y > 0) {
+            r[x.a] = v % y;
+            std::int64_t const q = v / y;
+            r[x.d] = q;
+            r[x.target] = q & 1;
+          } else {
+            ring(x);
+          }
+        } else if (v < 0 || y < 0) {
+          scalar(x);
+        } else if (x.d == static_cast<int>(op::add)) {
+          if ((v | y) < 0x40000000)
+            r[x.a] = v + y;
+          else
+            scalar(x);
+        } else if (x.d == static_cast<int>(op::bit_xor)) {
+          r[x.a] = v ^ y;
+        } else if (x.d == static_cast<int>(op::eq)) {
+          r[x.a] = v == y;
+        } else if (x.d == static_cast<int>(op::rem) && y > 0) {
+          r[x.a] = v % y;
+        } else if (x.d == static_cast<int>(op::div) && y > 0) {
+          r[x.a] = v / y;
+        } else if (x.d == static_cast<int>(op::bit_and)) {
+          r[x.a] = v & y;
+        } else {
+          scalar(x);
+        }
+        ++pc;
+      } else if (o == sim_op::next) {
+        r[x.a] += r[x.a + 2];
+        pc = --r[x.a + 1] > 0 ? x.target + 1 : pc + 1;
+      } else if (o == sim_op::scalar) {
+        scalar(x);
+        ++pc;
+      } else if (o <= sim_op::move) {
+        r[x.a] = o == sim_op::move ? r[x.b] : symbols_[x.b];
+        ++pc;
+      } else if (o == sim_op::loop) {
+        pc = start(x) ? pc + 1 : x.target;
+      } else if (o <= sim_op::jump) {
+        pc = o == sim_op::branch && truth(g_.operand(x.node, 0)) ? pc + 1 : x.target;
+      } else if (o == sim_op::exit) {
+        bool const stay = r[x.a] == unknown ? r[x.b] < passes_ : r[x.a] != 0;
+        r[x.b] = stay ? r[x.b] + 1 : 0;
+        pc = stay ? pc + 1 : x.target;
+      } else if (o == sim_op::assume) {
+        if (!promise(g_.operand(x.node, 0))) return false;
+        ++pc;
+      } else if (o <= sim_op::rank) {
+        r[x.a] = o == sim_op::rank ? rank(x.b) : p_.agents[who_].replica;
+        ++pc;
+      } else { // skip
+        pc = truth(x.b) ? pc + 1 : x.target;
+      }
+    }
+  }
+  constexpr bool exhausted() {
+    out_->complete = false;
+    int const at = p_.code[me_->pc].node;
+    message m = remark(at);
+    m << "kiln[R-VF01] note: verified " << events_ - 1 << " steps of the accesses to local memory, up to line " << (at >= 0 ? g_[at].line : 0)
+      << "; beyond that only kiln::check";
+    return false;
+  }
 
   // -- instructions --------------------------------------------------------------------------------------------------------
-  constexpr step execute() {
-    instruction const& x = p_.code[me_->pc];
+  constexpr void scalar(instruction const& x) {
+    node const& n = g_[x.node];
+    bool const quick = x.code == sim_op::quick;
+    registers_[x.a] = evaluate(n.code, g_[g_.operand(x.node, 0)].type, n.type, registers_[x.b], x.c < 0 ? 0 : registers_[x.c], quick || x.d < 0 ? 0 : registers_[x.d]);
+  }
+  constexpr void ring(instruction const& x) {
+    dtype const from = g_[g_.operand(x.node, 0)].type, to = g_[x.node].type;
+    std::int64_t* const r = registers_;
+    r[x.a] = evaluate(op::rem, from, from, r[x.b], r[x.c], 0);
+    r[x.d] = evaluate(op::div, from, from, r[x.b], r[x.c], 0);
+    r[x.target] = evaluate(op::bit_and, from, to, r[x.d], 1, 0);
+  }
+  /// How often the loop runs now; what its bounds do not say, the run decides. False: not at all.
+  constexpr bool start(instruction const& x) {
+    std::int64_t* const r = registers_;
+    std::int64_t const lo = r[x.b] == unknown ? 0 : r[x.b], by = r[x.d] == unknown ? 1 : r[x.d], hi = r[x.c];
+    std::int64_t passes = 0;
+    if (hi == unknown) {
+      guess(x.node);
+      passes = by == 0 ? 0 : passes_;
+    } else if (by > 0 && hi > lo) {
+      passes = static_cast<std::int64_t>((static_cast<std::uint64_t>(hi) - static_cast<std::uint64_t>(lo) - 1) / static_cast<std::uint64_t>(by)) + 1;
+    } else if (by < 0 && hi < lo) {
+      passes = static_cast<std::int64_t>((static_cast<std::uint64_t>(lo) - static_cast<std::uint64_t>(hi) - 1) / (0 - static_cast<std::uint64_t>(by))) + 1;
+    }
+    r[x.a] = lo;
+    r[x.a + 1] = passes;
+    r[x.a + 2] = by;
+    return passes > 0;
+  }
+  /// What is neither an access nor a barrier in memory.
+  constexpr step rarely(instruction const& x) {
     std::int64_t* const r = registers_;
     switch (x.code) {
-    case sim_op::scalar: {
-      node const& n = g_[x.node];
-      r[x.a] = evaluate(n.code, g_[g_.operand(x.node, 0)].type, n.type, r[x.b], x.c < 0 ? 0 : r[x.c], x.d < 0 ? 0 : r[x.d]);
-      return step::next;
-    }
-    case sim_op::move: r[x.a] = r[x.b]; return step::next;
-    case sim_op::symbol: r[x.a] = symbols_[x.b]; return step::next;
-    case sim_op::loop: {
-      r[x.a] = r[x.b] == unknown ? 0 : r[x.b];
-      if (r[x.c] == unknown) guess(x.node);
-      if (!inside(x)) me_->pc = x.target - 1;
-      return step::next;
-    }
-    case sim_op::next: {
-      instruction const& l = p_.code[x.target];
-      r[l.a] += r[l.d] == unknown ? 1 : r[l.d];
-      if (inside(l)) me_->pc = x.target;
-      return step::next;
-    }
-    case sim_op::branch:
-      if (!truth(g_.operand(x.node, 0))) me_->pc = x.target - 1;
-      return step::next;
-    case sim_op::jump: me_->pc = x.target - 1; return step::next;
-    case sim_op::again: me_->pc = x.target - 1; return step::next;
-    case sim_op::exit: {
-      int& counter = counters_[who_ * p_.code.size() + me_->pc];
-      bool const stay = r[x.a] == unknown ? counter < passes_ : r[x.a] != 0;
-      if (stay) {
-        ++counter;
-      } else {
-        counter = 0;
-        me_->pc = x.target - 1;
-      }
-      return step::next;
-    }
-    case sim_op::assume: return promise(g_.operand(x.node, 0)) ? step::next : step::stop;
-    case sim_op::replica: r[x.a] = p_.agents[who_].replica; return step::next;
-    case sim_op::skip:
-      if (!truth(x.b)) me_->pc = x.target - 1;
-      return step::next;
-    case sim_op::read: case sim_op::write: case sim_op::async: return access(x);
-    case sim_op::bulk_load: return bulk_load(x);
-    case sim_op::bulk_store: {
-      ++me_->stores;
-      return access(x);
-    }
-    case sim_op::store_wait:
-      if (me_->stores_lane >= 0) clocks::raise(clock_, me_->stores_lane, me_->stores - x.b);
-      return step::next;
-    case sim_op::fork: return fork(x);
-    case sim_op::barrier_wait: return barrier_wait(x);
-    case sim_op::barrier_arrive: return p_.barriers[x.a].rank >= 0 ? arrive_remotely(x) : arrive(x, x.b, 0);
-    case sim_op::barrier_expect: return arrive(x, 1, x.b);
     case sim_op::load_arrive: {
       step const s = load_arrive(x);
       while (loads_in_.size() <= me_->groups) loads_in_.add() = 0;
       return s;
     }
     case sim_op::named: return named(x);
+    case sim_op::fork: return fork(x);
     case sim_op::fence: return fence();
     case sim_op::commit:
       ++me_->groups;
@@ -247,21 +322,15 @@ private:
       }
       return step::next;
     }
-    case sim_op::rank: r[x.a] = rank(x.b); return step::next;
+    case sim_op::store_wait:
+      if (me_->stores_lane >= 0) clocks::raise(clock_, me_->stores_lane, me_->stores - x.b);
+      return step::next;
+    case sim_op::remote_arrive: return arrive_remotely(x);
     case sim_op::remote_store: case sim_op::remote_async: case sim_op::remote_copy: return send(x);
-    case sim_op::remote_read: return step::next; // part of a copy
     case sim_op::cluster: return meet_cluster();
     case sim_op::ready: return make_ready(x);
-    case sim_op::done: me_->running = false; return step::end;
+    default: me_->running = false; return step::end; // done; a remote_read is part of a copy
     }
-    return step::end;
-  }
-  constexpr bool inside(instruction const& l) const {
-    std::int64_t const* const r = registers_;
-    std::int64_t const step = r[l.d] == unknown ? 1 : r[l.d];
-    std::int64_t const lo = r[l.b] == unknown ? 0 : r[l.b];
-    std::int64_t const hi = r[l.c] == unknown ? lo + passes_ * step : r[l.c];
-    return step > 0 ? r[l.a] < hi : step < 0 && r[l.a] > hi;
   }
   // -- accesses ------------------------------------------------------------------------------------------------------------
   struct atom {
@@ -272,13 +341,40 @@ private:
     std::int32_t lost = -1;            ///< the instruction that has since written its bytes through another buffer
   };
 
-  constexpr step bulk_load(instruction const& x) {
+  constexpr step access(instruction const& x) {
+    box const& b = p_.boxes.data()[x.a];
+    int first = b.first;
+    if (b.slot >= 0) {
+      std::int64_t s = registers_[b.slot];
+      if (s < 0 || s >= b.slots) {
+        if (s == unknown) {
+          s = likely(b.index);
+          if (s == unknown || s < 0 || s >= b.slots) return left_out(x.node);
+        }
+        if (s < 0 || s >= b.slots) {
+          message m = broken(b.node);
+          m << "kiln[R-BD01] ";
+          buffer(m, b.buffer);
+          m << ": index ";
+          expression(m, b.index, 0);
+          if (slices_.constant(b.index) == unknown) m << " becomes " << s;
+          m << ", valid 0.." << b.slots - 1;
+          return circumstances(), step::stop;
+        }
+      }
+      first += static_cast<int>(s) * b.per_slot;
+    }
+    if (p_.ctas > 1) first += (peer_ >= 0 ? peer_ : cta_) * p_.cta_atoms;
+    if (x.code == sim_op::bulk_load) return bulk_load(x, b, first);
+    if (x.code == sim_op::bulk_store) ++me_->stores;
+    return b.per_slot == 1 ? touch(x, first) : touch_cells(x, b, first);
+  }
+  constexpr step bulk_load(instruction const& x, box const& b, int first) {
     int const k = slot_of(p_.barriers[x.b]);
-    if (k < 0 || !member(x, k) || !same_condition(x, k)) return step::stop;
+    if (k < 0 || (behind(k) && !member(x, k)) || !same_condition(x, k)) return step::stop;
     on_barrier_ = k;
-    if (step const s = access(x); s != step::next) return s;
-    box const& b = p_.boxes[x.a];
-    return arrived(x, k, 0, 0, static_cast<int>(bytes_of(g_[b.node].type, g_.shape_of(b.node).elements())));
+    if (step const s = b.per_slot == 1 ? touch(x, first) : touch_cells(x, b, first); s != step::next) return s;
+    return arrived(x, k, 0, 0, x.c);
   }
   /// A write to another CTA, or to this one by its rank.
   constexpr step send(instruction const& x) {
@@ -306,30 +402,16 @@ private:
     peer_ = to;
     return s;
   }
-  constexpr step access(instruction const& x) {
-    box const& b = p_.boxes[x.a];
-    int slot = 0;
-    if (b.slot >= 0) {
-      std::int64_t s = registers_[b.slot];
-      if (s == unknown) {
-        s = likely(b.index);
-        if (s == unknown || s < 0 || s >= g_.buffer(b.buffer).slots) return left_out(x.node);
+  constexpr step touch_cells(instruction const& x, box const& b, int first) {
+    if (b.whole) {
+      for (int k = first; k < first + b.per_slot; ++k) {
+        if (touch(x, k) == step::stop) return step::stop;
+        ++events_;
+        cost_ += 110 + 4 * words_;
       }
-      if (s < 0 || s >= g_.buffer(b.buffer).slots) {
-        message m = broken(b.node);
-        m << "kiln[R-BD01] ";
-        buffer(m, b.buffer);
-        m << ": index ";
-        expression(m, b.index, 0);
-        if (slices_.constant(b.index) == unknown) m << " becomes " << s;
-        m << ", valid 0.." << g_.buffer(b.buffer).slots - 1;
-        return circumstances(), step::stop;
-      }
-      slot = static_cast<int>(s);
+      return step::next;
     }
     atom_grid const& a = p_.grids[b.buffer];
-    int const first = a.first + slot * a.per_slot + (peer_ >= 0 ? peer_ : cta_) * p_.cta_atoms;
-    if (a.per_slot == 1) return touch(x, first);
     // All cells of the box, the last axis fastest.
     int from[max_rank]{}, at[max_rank]{}, cells[max_rank]{};
     for (int d = 0; d < a.rank; ++d) {
@@ -361,8 +443,8 @@ private:
       int cell = 0;
       for (int d = 0; d < a.rank; ++d) cell = cell * a.count[d] + from[d] + at[d];
       if (touch(x, first + cell) == step::stop) return step::stop;
-      ++out_->events;
-      cost_ += weight(x.code);
+      ++events_;
+      cost_ += 110 + 4 * words_;
       int d = a.rank - 1;
       while (d >= 0 && ++at[d] == cells[d]) at[d--] = 0;
       if (d < 0) return step::next;
@@ -376,51 +458,55 @@ private:
 
   constexpr step touch(instruction const& x, int k) {
     atom& m = atoms_[k];
-    std::uint64_t* const readers = readers_ + k * words_;
-    bool const ordered = m.lane < 0 || clocks::get(clock_, m.lane) >= m.value;
-    if (peers_.any() && touch_peers(x, k) == step::stop) return step::stop;
+    bool const ordered = m.lane < 0 || (static_cast<int>(clock_[m.lane >> 2] >> ((m.lane & 3) * 16)) & 0x7fff) >= m.value;
+    if (shares_ && touch_peers(x, k) == step::stop) return step::stop;
     if (reads(x.code)) {
       if (m.lane < 0 && m.lost < 0) return uninitialised(x, k);
       if (!ordered) return unordered(x, m);
       if (m.poison && poisoned(x, m) == step::stop) return step::stop;
-      if (x.code != sim_op::read && unfenced(m)) return without_fence(x, m);
-      int lane = who_, now = 0;
-      if (x.code == sim_op::read)
-        now = clocks::get(clock_, who_);
-      else if (x.code == sim_op::bulk_store)
-        lane = me_->stores_lane, now = me_->stores;
-      else
-        lane = barrier_lane(on_barrier_), now = barriers_[on_barrier_].phase + 1;
-      clocks::raise(readers, lane, now);
-      read_at_[k * lanes_ + lane] = me_->pc;
+      if (x.code != sim_op::read) return read_later(m, x, k);
+      int const word = who_ >> 2;
+      std::uint64_t const mine = 0x7fffull << ((who_ & 3) * 16);
+      std::uint64_t& lanes = readers_[k * words_ + word];
+      lanes = (lanes & ~mine) | (clock_[word] & mine);
+      read_at_[k * lanes_ + who_] = me_->pc;
       return step::next;
     }
     if (!ordered) return unordered(x, m);
-    if (!clocks::at_most(readers, clock_, words_)) return overtaken(x, k);
+    if (!clocks::at_most(readers_ + k * words_, clock_, words_)) return overtaken(x, k);
     if ((x.code == sim_op::bulk_load || x.code == sim_op::remote_copy) && m.lane >= 0 && unfenced(m)) return without_fence(x, m);
     m.by = me_->pc;
     m.agent = who_;
-    m.poison = 0;
-    if (x.code == sim_op::async) {
+    if (brings_bytes(x.code)) {
+      m.poison = 0;
+      m.lane = barrier_lanes_ + on_barrier_;
+      m.value = barriers_[on_barrier_].phase + 1;
+    } else if (x.code == sim_op::async) {
       m.lane = me_->loads_lane;
       m.value = me_->groups + 1;
       m.poison = x.b > 0 ? x.b : 0;
       me_->open = true;
       while (loads_in_.size() <= m.value) loads_in_.add() = 0;
       ++loads_in_[m.value];
-    } else if (brings_bytes(x.code)) {
-      m.lane = barrier_lane(on_barrier_);
-      m.value = barriers_[on_barrier_].phase + 1;
     } else {
+      m.poison = 0;
       m.lane = who_;
       m.value = clocks::get(clock_, who_);
     }
     return step::next;
   }
+  constexpr step read_later(atom const& m, instruction const& x, int k) {
+    if (unfenced(m)) return without_fence(x, m);
+    bool const stores = x.code == sim_op::bulk_store; // else a copy to another CTA
+    int const lane = stores ? me_->stores_lane : barrier_lane(on_barrier_);
+    clocks::raise(readers_ + k * words_, lane, stores ? me_->stores : barriers_[on_barrier_].phase + 1);
+    read_at_[k * lanes_ + lane] = me_->pc;
+    return step::next;
+  }
   static constexpr bool reads(sim_op o) { return o == sim_op::read || o == sim_op::bulk_store || o == sim_op::remote_read; }
   /// Written by ordinary stores that no fence has shown to the engines of bulk copies.
   constexpr bool unfenced(atom const& m) const {
-    if (m.lane >= p_.agents.size() || agents_[m.lane].fence_lane < 0) return false;
+    if (m.lane >= barrier_lanes_ || agents_[m.lane].fence_lane < 0) return false;
     return clocks::get(clock_, agents_[m.lane].fence_lane) < m.value;
   }
 
@@ -443,7 +529,7 @@ private:
       }
       other.lost = me_->pc; // where a window brings back a part, kiln::check knows which
     }
-    out_->events += (peers_.first[k + 1] - peers_.first[k]) / 4;
+    events_ += (peers_.first[k + 1] - peers_.first[k]) / 4;
     if (!reads)
       m.lost = -1;
     else if (m.lost >= 0 && !may_read(k, m.lost))
@@ -685,13 +771,14 @@ private:
 
 
   int budget_;
+  int events_ = 0;
   std::int64_t cost_ = 300 * g_.size();
+  bool shares_ = false;   ///< some atoms have peers
   bool finished_ = false; ///< a run got to the end of the kernel
   int on_barrier_ = -1; ///< of the bulk load that is executed
   std::uint64_t* readers_ = nullptr;
   int* read_at_ = nullptr; ///< of an atom and lane: the instruction that read last
   atom* atoms_ = nullptr;
-  int* counters_ = nullptr;
   bool *useful_ = nullptr, *reached_ = nullptr;
   vec<int> loads_in_; ///< of a group: its loads
 };
@@ -699,14 +786,11 @@ private:
 } // namespace detail
 
 namespace detail {
-/// Operations that are anything to the simulation.
-inline constexpr op_flags simulated = flags_where([](op o) {
-  return (info(o).traits & (trait::reads_local | trait::writes_local | trait::local_alloc | trait::async | trait::barrier)) != 0;
-});
+/// Whether a graph has local memory or barriers at all.
 constexpr bool has_simulated(graph_view const& g) {
   node const* const nodes = g.nodes.items;
   for (std::size_t i = 0; i < g.nodes.count; ++i)
-    if (simulated.of[static_cast<int>(nodes[i].code)]) return true;
+    if (classes_of_nodes.of[static_cast<int>(nodes[i].code)] >= node_class::memory) return true;
   return false;
 }
 } // namespace detail
