@@ -133,6 +133,21 @@ TEST(insert_barriers, a_ring_needs_one_barrier_a_pass) {
             2u);
 }
 
+TEST(insert_barriers, writes_to_other_ctas_count_as_writes_here) {
+  auto remote = [] {
+    local_event e = write(0, 64);
+    e.remote = true;
+    return e;
+  };
+  EXPECT_EQ(barriers({read(0, 64), remote()}), list({1}));
+  EXPECT_EQ(barriers({remote(), read(32, 96)}), list({1}));
+  EXPECT_EQ(barriers({remote(), remote()}), list({1})); // by other threads, maybe
+  // The same again, to the next CTA: its elements are written by the threads that wrote them before.
+  EXPECT_EQ(barriers({loop(), mark(kind::loop_exit), remote(), mark(kind::loop_end)}), list{});
+  EXPECT_EQ(barriers({loop(), mark(kind::loop_exit), write(0, 64), mark(kind::loop_end)}), list({2}));
+  EXPECT_EQ(barriers({loop(), mark(kind::loop_exit), remote(), mark(kind::release), mark(kind::loop_end)}), list({3}));
+}
+
 TEST(insert_barriers, bytes_of_boxes) {
   using boxes = std::vector<byte_range>;
   kiln::jit::byte_axis const rows[] = {{4, 64}, {8, 4}}; // 4 rows of 8 floats, 64 bytes apart

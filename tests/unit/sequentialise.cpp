@@ -56,6 +56,40 @@ TEST(Sequentialise, TheDesignsPipelines) {
   }
 }
 
+TEST(Sequentialise, PointersInVarsOutliveWaits) {
+  run_time_recording t;
+  auto x = t.pointer<f32 const>();
+  auto y = t.pointer<f32>();
+  auto n = t.value<i32>();
+  auto& k = t.k;
+  auto a = k.local_alloc<f32, 64>(1);
+  auto full = k.alloc_barriers(1), empty = k.alloc_barriers(1);
+  auto c = k.arange<64>();
+  k.async_tasks(k.task_default({},
+                               [&] {
+                                 auto to = k.var(y + c);
+                                 for (auto i : k.range(0, n)) {
+                                   auto now = k.let(to);
+                                   k.barrier_wait(full[0], i & 1);
+                                   store(now, k.local_load(a[0]));
+                                   k.barrier_arrive(empty[0]);
+                                   to = to + 64;
+                                 }
+                               }),
+                k.task({.num_warps = 1}, [&] {
+                  auto from = k.var(x);
+                  for (auto i : k.range(0, n)) {
+                    k.barrier_wait(empty[0], (i & 1) ^ 1);
+                    k.local_store(a[0], load(from + c));
+                    from = from + 32;
+                    k.barrier_arrive(full[0]);
+                  }
+                }));
+  k.finish();
+  ASSERT_TRUE(t.r.error.ok()) << t.r.error.text;
+  same<f32>("pointers", t.graph());
+}
+
 TEST(Sequentialise, ADeadlockIsAFailedAssertion) {
   run_time_recording t;
   matrix_product(t, 17);

@@ -18,7 +18,7 @@ inline constexpr char const* deadlock_text = "deadlock: every task waits for a b
 /// Worked example, a ring:  producer  0: i = 0 | 1: i < n ? 2 : 4 | 2: wait empty[s]; copy; arrive full[s]; i += 1; 1 | 4: done
 ///                          consumer  0: i = 0 | 1: i < n ? 2 : 4 | 2: wait full[s]; read; arrive empty[s]; i += 1; 1 | 4: done
 ///
-/// Errors: std::invalid_argument naming node and line, for a pointer var that is read before a wait and used after it.
+/// Errors: std::invalid_argument naming node and line, for pointers in a var that come from no argument.
 ///
 /// A kernel of clusters becomes a program of whole clusters: its grid is that many times smaller along each axis, and each CTA has local
 /// memory and a program of its own in it. Text t of its strings that CTA `rank` prints is number t + (rank + 1) * strings of the kernel.
