@@ -23,6 +23,12 @@ grep -q 'ptr<bf16>, val<i8>, val<f32>, val<i64>' "$scratch/demo/demo.h" || fail 
 env -i "$scratch/host"
 ! ldd "$scratch/host" | grep -Eq 'kiln|LLVM' || fail "a bundle needs no kiln"
 
+"$kiln" bundle "$here/pairs.kg" -t host -t sm_90a -o "$scratch/pairs" >/dev/null
+grep -q 'if (gx % 2 != 0) return CUDA_ERROR_INVALID_VALUE' "$scratch/pairs/pairs.h" || fail "launches take whole clusters"
+grep -q 'reqnctapercluster 2, 1, 1' "$scratch/pairs/in_pairs.sm_90a.ptx" || fail "the clusters' shape is in the code"
+"$cc" -std=c11 -Wall -Wextra -Werror -I"$scratch/pairs" "$here/pairs.c" "$scratch/pairs/pairs.c" "$scratch"/pairs/*.host.o -lm -o "$scratch/in_pairs"
+env -i "$scratch/in_pairs"
+
 if [[ -n $cuda ]]; then
   "$cc" -std=c11 "${flags[@]}" -c "$scratch/demo/demo.c" -o "$scratch/data.o"
   "$cxx" -std=c++20 "${flags[@]}" -isystem "$cuda" -I"$support" "$here/cuda.cpp" "$scratch/data.o" "$scratch"/demo/*.host.o "$fake" \
