@@ -69,7 +69,8 @@ template <class T, int Columns> void scatter(session& s, i64 target_rows, double
   if constexpr (Columns * size == 128) { // short rows care
     all.push_back({"4 warps", way(cta_of<4, 2>{}, std::true_type{})}), all.push_back({"16 warps", way(cta_of<16, 2>{}, std::true_type{})});
     all.push_back({"1 vector", way(cta_of<8, 1>{}, std::true_type{})}), all.push_back({"4 vectors", way(cta_of<8, 4>{}, std::true_type{})});
-    all.push_back({"4 warps of 4", way(cta_of<4, 4>{}, std::true_type{})});
+    all.push_back({"4 warps of 4", way(cta_of<4, 4>{}, std::true_type{})}), all.push_back({"2 warps of 4", way(cta_of<2, 4>{}, std::true_type{})});
+    all.push_back({"2 warps of 8", way(cta_of<2, 8>{}, std::true_type{})}), all.push_back({"4 warps of 8", way(cta_of<4, 8>{}, std::true_type{})});
   }
   s.best_of({"scatter-add", shape, 0, bytes, "TB/s", reach}, all, [&] {
     target.fill(T{});

@@ -35,6 +35,8 @@ template <int Kind> void histogram_job(session& s, char const* shape) {
   s.best_of({"histogram", shape, 0, 4.0 * n, "TB/s", 4.30},
             {named("w16 16384", [&] { histogram_all<256, 16384, 16>.launch(s.on, grid(n / 16384), x, counts); }),
              named("loop w16 16384", [&] { histogram_loop<256, 16384, 16>.launch(s.on, grid(3 * ctas), x, counts, n); }),
+             named("loop w16 8192", [&] { histogram_loop<256, 8192, 16>.launch(s.on, grid(4 * ctas), x, counts, n); }),
+             named("loop w32 8192", [&] { histogram_loop<256, 8192, 32>.launch(s.on, grid(2 * ctas), x, counts, n); }),
              named("loop w32 16384", [&] { histogram_loop<256, 16384, 32>.launch(s.on, grid(2 * ctas), x, counts, n); })},
             [&] {
               counts.fill(0);
@@ -112,6 +114,8 @@ void stream_jobs(session& s) {
     s.best_of({"sum", "f32 2^28", 0, 4.0 * n, "TB/s", 4.34},
               {named("w16", [&] { sum_all<f32, 16384, 16>.launch(s.on, grid(ctas), x, out, n); }),
                named("w16 twice as many", [&] { sum_all<f32, 16384, 16>.launch(s.on, grid(2 * ctas), x, out, n); }),
+               named("w16 8192", [&] { sum_all<f32, 8192, 16>.launch(s.on, grid(ctas * 3 / 2), x, out, n); }),
+               named("w32", [&] { sum_all<f32, 16384, 32>.launch(s.on, grid(ctas), x, out, n); }),
                named("w8", [&] { sum_all<f32, 8192, 8>.launch(s.on, grid(2 * ctas), x, out, n); })}, [&] {
       out.fill(0);
       run();

@@ -101,7 +101,7 @@ void product_jobs(session& s) {
                   way<matmul<bf16, bf16, 128, 256, 32, 8>, 128, 256>{"128x256x32 w8"},
                   way<matmul<bf16, bf16, 256, 128, 32, 8>, 256, 128>{"256x128x32 w8"},
                   way<matmul<bf16, bf16, 128, 256, 64, 8>, 128, 256>{"128x256x64 w8"});
-    product<bf16>(s, "product, ring", n, n, n, reach, way<matmul_ring<bf16, bf16, 128, 128, 32, 4, 8>, 128, 128>{"128x128x32 w8"},
+    product<bf16>(s, "product, ring", n, n, n, 0, way<matmul_ring<bf16, bf16, 128, 128, 32, 4, 8>, 128, 128>{"128x128x32 w8"},
                   way<matmul_ring<bf16, bf16, 128, 256, 32, 3, 8>, 128, 256>{"128x256x32 w8"});
   }
 }
