@@ -153,13 +153,58 @@ std::string emit(graph_view const& g, specialisation const& facts, target const&
 
 namespace detail {
 
+namespace {
+
+/// What the disk cache has of a key, and what belongs to it.
+std::optional<jit::cached_image> on_disk(cache_key const& key, jit::code_info& info) {
+  auto entry = the_cache().get(key);
+  if (!entry) return std::nullopt;
+  std::size_t line = entry->meta.find('\n');
+  int kind = 0;
+  auto [end, failed] = std::from_chars(entry->meta.data(), entry->meta.data() + entry->meta.size(), kind);
+  if (failed != std::errc() || line == std::string::npos || !parse_info(std::string_view(entry->meta).substr(line + 1), info)) return std::nullopt;
+  return jit::cached_image{std::move(entry->image), static_cast<jit::image_kind>(kind)};
+}
+
+void put_info(device_code& d, jit::code_info const& info) {
+  d.arena_bytes = info.arena_bytes;
+  d.chunk = info.chunk;
+  d.shared_bytes = info.shared_bytes;
+  d.threads = info.threads;
+  d.fault = info.fault;
+  d.assembler_log = info.assembler_log;
+  d.notes = info.notes;
+}
+
+} // namespace
+
 device_code get_code(code_request const& q) {
   auto start = std::chrono::steady_clock::now();
-  jit::engine& e = the_engine();
-  cache_key key = key_of(q.graph, q.facts, q.target, q.device, e.cpu());
-  std::string engine_key(key.bytes());
-
+  auto const milliseconds = [&] { return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count(); };
+  bool const host = q.target.family == target_family::host;
   jit::code_info info;
+  cache_key const key = key_of(q.graph, q.facts, q.target, q.device, host ? the_engine().cpu() : jit::host_cpu{});
+  std::string engine_key(key.bytes());
+  bool const new_here = [&] {
+    std::lock_guard lock(infos().guard);
+    return !infos().by_key.contains(engine_key);
+  }();
+  // What a driver loads needs no engine; a process that finds all its code on disk never starts one.
+  bool const looked = !host && new_here;
+  if (looked)
+    if (auto image = on_disk(key, info)) {
+      device_code d;
+      auto bytes = std::make_shared<std::string>(std::move(image->bytes));
+      d.image = *bytes;
+      d.entry = symbol_of(q.graph);
+      put_info(d, info);
+      d.from_cache = true;
+      d.owner = std::move(bytes);
+      d.milliseconds = milliseconds();
+      return d;
+    }
+
+  jit::engine& e = the_engine();
   double graph_milliseconds = 0;
   jit::request r{.target = q.target, .device = q.device, .symbol = symbol_of(q.graph), .key = engine_key, .build = {}, .codegen = {}, .cached = {}, .device_link = {}, .store = {}};
   auto remember = [&] {
@@ -167,14 +212,10 @@ device_code get_code(code_request const& q) {
     infos().by_key[engine_key] = info;
   };
   r.cached = [&]() -> std::optional<jit::cached_image> {
-    auto entry = the_cache().get(key);
-    if (!entry) return std::nullopt;
-    std::size_t line = entry->meta.find('\n');
-    int kind = 0;
-    auto [end, failed] = std::from_chars(entry->meta.data(), entry->meta.data() + entry->meta.size(), kind);
-    if (failed != std::errc() || line == std::string::npos || !parse_info(std::string_view(entry->meta).substr(line + 1), info)) return std::nullopt;
-    remember();
-    return jit::cached_image{std::move(entry->image), static_cast<jit::image_kind>(kind)};
+    if (looked) return std::nullopt;
+    auto image = on_disk(key, info);
+    if (image) remember();
+    return image;
   };
   r.build = [&](jit::module_builder& m) {
     dump_graph(q.graph);
@@ -203,19 +244,13 @@ device_code get_code(code_request const& q) {
   d.image = code->image();
   d.entry = code->entry();
   d.call = code->as<host_entry>();
-  d.arena_bytes = info.arena_bytes;
-  d.chunk = info.chunk;
-  d.shared_bytes = info.shared_bytes;
-  d.threads = info.threads;
+  put_info(d, info);
   d.from_cache = code->from_cache();
-  d.fault = info.fault;
-  d.assembler_log = info.assembler_log;
-  d.notes = info.notes;
   if (!code->notes().empty()) d.notes += (d.notes.empty() ? "" : "\n") + std::string(code->notes());
   jit::phase_times const& t = code->times();
   d.phases = {graph_milliseconds, std::max(0., t.emit - graph_milliseconds), t.passes, t.codegen, t.link};
   d.owner = std::move(code);
-  d.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  d.milliseconds = milliseconds();
   return d;
 }
 
