@@ -67,7 +67,8 @@ constexpr void ring(context& k, ptr<const f32> x, ptr<f32> y, val<i32> steps, in
   if (m != 12) k.cluster_barrier();
 }
 
-/// CTA 0 loads tiles and copies each to every CTA of the cluster, itself too. In tasks: one loads, one sends, one uses. Mutants 1..10.
+/// CTA 0 loads tiles and copies each to every CTA of the cluster, itself too. In tasks: one expects, one sends, one uses. Mutants 1..10; 11 is right
+/// again: the region does not end with a cluster barrier, one follows.
 constexpr void broadcast(context& k, ptr<const f32> x, ptr<f32> y, val<i32> steps, int m = 0) {
   using namespace kiln;
   constexpr int S = 2;
@@ -80,7 +81,7 @@ constexpr void broadcast(context& k, ptr<const f32> x, ptr<f32> y, val<i32> step
   auto r = k.cluster_cta_rank();
   auto c = k.arange<64>();
   k.async_tasks(
-      {.no_ending_cluster_sync = m == 10},
+      {.no_ending_cluster_sync = m == 10 || m == 11},
       k.task_default({.name = "use"},
                      [&] {
                        auto total = k.var(k.zeros<f32, 64>());
@@ -112,6 +113,7 @@ constexpr void broadcast(context& k, ptr<const f32> x, ptr<f32> y, val<i32> step
           }
         });
       }));
+  if (m == 11) k.cluster_barrier(); // instead of the one that the region would end with
 }
 
 /// CTA 0 writes to CTA 1 and never hears of it again: nothing is left to wait for at its end, and CTA 1 ends after the last arrival. The

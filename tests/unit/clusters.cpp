@@ -127,6 +127,42 @@ TEST(clusters, mutants_of_broadcast) {
           {"R-BR07", "R-HZ15", "R-BR01", "R-BR01", "R-HZ04", "R-HZ05", "R-BR01", "R-HZ15", "R-HZ04", "R-HZ11"});
 }
 
+TEST(clusters, an_end_of_ones_own) {
+  recording const t(kiln_test::clusters::broadcast, 11, {2, 1, 1});
+  EXPECT_EQ(verdict(t.graph()), "");
+  guarded<f32> x(64 * 4), y(64 * 2);
+  ip::report const r = ip::run_all_policies(t.graph(), {2}, {{x, y, kiln_test::val(4)}}, {.seeds = 5});
+  EXPECT_TRUE(r.clean()) << r.text();
+}
+
+TEST(clusters, a_deadlock_names_every_cta_and_what_it_waits_for) {
+  recording const t(kiln_test::clusters::ring, 10, {2, 1, 1}); // nobody releases a slot
+  std::string const said = verdict(t.graph());
+  for (char const* part : {"kiln[R-BR02] deadlock: CTA 0 waits (cluster_kernels.hpp:", "for empty[0] phase 0: 0 of 1 arrivals; CTA 1 waits ("})
+    EXPECT_NE(said.find(part), std::string::npos) << said;
+  guarded<f32> x(128), y(128);
+  ip::report const r = ip::run(t.graph(), {2}, {x, y, kiln_test::val(5)});
+  EXPECT_TRUE(r.stopped);
+  for (char const* part : {"kiln[R-BR02] deadlock: CTA 0 (cluster_kernels.hpp:", "waits for empty[0] phase 0, which has 0 of 1 arrivals; CTA 1 ("})
+    EXPECT_NE(r.text().find(part), std::string::npos) << r.text();
+}
+
+TEST(clusters, too_much_to_follow_is_a_note) {
+  recording const t([](context& k, ptr<const f32>, ptr<f32> y, kiln::val<i32> n, int) {
+    auto a = k.local_alloc<f32, 64, 64>(8, {.name = "a"});
+    auto ready = k.alloc_barriers(4, {.name = "ready"});
+    kiln_test::clusters::begin(k);
+    k.when(n > 0, [&] { k.barrier_arrive(ready[0], {.remote = 0}); });
+    k.local_store(k.local_slice<8, 8>(a[0], {8, 16}), k.full<f32, 8, 8>(1.f));
+    store(y, reduce<kiln::sum>(k.local_load(k.local_slice<8, 8>(a[0], {8, 16}))));
+    k.cluster_barrier();
+  }, 0, {8, 2, 1});
+  simulation const s = simulate(t.graph());
+  EXPECT_TRUE(s.error.ok());
+  EXPECT_FALSE(s.complete);
+  EXPECT_EQ(s.notes.items[0].view(), "kiln[R-VF01] note: in a cluster of 16 CTAs 8192 parts of buffers are too many to follow at compile time; kiln::check does");
+}
+
 // -- while this file is compiled ---------------------------------------------------------------------------------------------
 
 // Correct kernels, some of which look wrong, pass without a note.

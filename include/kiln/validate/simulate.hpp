@@ -54,6 +54,14 @@ public:
     shares_ = peers_.any();
     if (shares_)
       for (int k = 0; k < p_.boxes.size(); ++k) p_.boxes[k].quick = false;
+    if (std::int64_t{p_.atoms} * (p_.agents.size() + p_.slot_alloc.size()) > most_stamps) {
+      out.complete = false;
+      message m = remark(0);
+      m << "kiln[R-VF01] note: ";
+      if (p_.ctas > 1) m << "in a cluster of " << p_.ctas << " CTAs ";
+      m << p_.atoms << " parts of buffers are too many to follow at compile time; kiln::check does";
+      return;
+    }
     allocate();
     int const ring = 2 * p_.ring + 1;
     int const passes = g_.attrs.verify_trip > 0 ? g_.attrs.verify_trip : ring > 33 ? 33 : ring;
@@ -70,6 +78,7 @@ public:
   }
 
 private:
+  static constexpr int most_stamps = 64000; ///< of who has read what, an agent or barrier each: what compilers' limits have room for
   // -- runs ----------------------------------------------------------------------------------------------------------------
   constexpr void explore(int passes, bool full) {
     decisions_.clear();
@@ -733,12 +742,13 @@ private:
     for (int k = 0; k < p_.atoms; ++k) {
       if (p_.ctas > 1 && k % p_.cta_atoms == 0) enter(lane_of(k / p_.cta_atoms));
       atom const& m = atoms_[k];
-      for (int a = 0; a < p_.agents.size(); ++a) {
+      bool const read = p_.ctas == 1 || !clocks::at_most(readers_ + k * words_, clock_, words_); // by what may not be over
+      for (int a = 0; read && a < p_.agents.size(); ++a) {
         int const lane = agents_[a].stores_lane;
         if (lane >= 0 && clocks::get(readers_ + k * words_, lane) > clocks::get(clock_, lane))
           return left_pending(p_.code[read_at_[k * lanes_ + lane]], "add async_store_wait(0)");
       }
-      if (p_.ctas > 1 && !clocks::at_most(readers_ + k * words_, clock_, words_))
+      if (read && p_.ctas > 1)
         for (int slot = 0; slot < p_.slot_alloc.size(); ++slot)
           if (int const lane = barrier_lane(slot); clocks::get(readers_ + k * words_, lane) > clocks::get(clock_, lane))
             return left_pending(p_.code[read_at_[k * lanes_ + lane]], "wait for an arrival of the CTA that it goes to");
