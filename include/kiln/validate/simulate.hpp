@@ -123,14 +123,16 @@ private:
     delete[] reached_;
   }
 
-  // What clang's default limit (1,048,576 steps) has room for, measured: about 300 steps a node to make the program, 60 for a
-  // scalar, 120 for an access, and more where clocks are wide.
-  static constexpr std::int64_t cost_of_event = 75;
+  // What clang's default limit (1,048,576 steps) has room for, measured: about 95 steps a node to make the program, 15 for a scalar
+  // or an ordinary read, 50 for what meets others, and more where clocks are wide. What is charged here is well above.
+  static constexpr std::int64_t most_cost = 900000;
+  static constexpr int cost_of_node = 150, cost_of_scalar = 25;
 
   constexpr void one() {
     int const agents = p_.agents.size();
     reset_agents();
     reset_clusters();
+    cost_ += 20 * agents + 5 * p_.slot_alloc.size() + p_.atoms * (10 + words_) + 2 * register_count_ * p_.ctas;
     afresh(readers_, p_.atoms * words_ + 1);
     afresh(atoms_, p_.atoms + 1);
     loads_in_.clear();
@@ -155,8 +157,7 @@ private:
     instruction const* const code = p_.code.data();
     std::int64_t* const r = registers_;
     agent& me = *me_;
-    std::int64_t const most = static_cast<std::int64_t>(budget_) * cost_of_event;
-    int const access_costs = 110 + 4 * words_, meeting_costs = 130 + 10 * words_;
+    int const access_costs = 50 + 4 * words_, meeting_costs = 100 + 8 * words_;
     // For reads, which are most of all.
     box const* const boxes = p_.boxes.data();
     std::uint64_t* const clock = clock_;
@@ -175,7 +176,7 @@ private:
             std::uint64_t& lanes = readers_[k * words_ + word];
             lanes = (lanes & ~mine) | (clock[word] & mine);
             read_at_[k * lanes_ + who_] = pc;
-            if (++events_ > budget_ || (cost_ += access_costs) > most) {
+            if (++events_ > budget_ || (cost_ += cost_of_scalar) > most_cost) {
               me.pc = pc;
               return exhausted();
             }
@@ -188,12 +189,12 @@ private:
         me.pc = pc;
         step const s = o <= sim_op::bulk_store ? access(x) : o == sim_op::barrier_wait ? barrier_wait(x) : o <= sim_op::barrier_expect ? arrive(x) : rarely(x);
         if (s == step::block) return true;
-        if (++events_ > budget_ || (cost_ += o <= sim_op::bulk_store ? access_costs : meeting_costs) > most) return exhausted();
+        if (++events_ > budget_ || (cost_ += o < sim_op::bulk_load ? access_costs : meeting_costs) > most_cost) return exhausted();
         if (s != step::next) return s != step::stop;
         pc = me.pc + 1;
         continue;
       }
-      if (++events_ > budget_ || (cost_ += 60) > most) {
+      if (++events_ > budget_ || (cost_ += cost_of_scalar) > most_cost) {
         me.pc = pc;
         return exhausted();
       }
@@ -307,7 +308,9 @@ private:
       return s;
     }
     case sim_op::named: return named(x);
-    case sim_op::fork: return fork(x);
+    case sim_op::fork:
+      if (!me_->forked) cost_ += (x.b - x.a) * (2 * register_count_ + 3 * words_);
+      return fork(x);
     case sim_op::fence: return fence();
     case sim_op::commit:
       ++me_->groups;
@@ -416,7 +419,7 @@ private:
       for (int k = first; k < first + b.per_slot; ++k) {
         if (touch(x, k) == step::stop) return step::stop;
         ++events_;
-        cost_ += 110 + 4 * words_;
+        cost_ += 50 + 4 * words_;
       }
       return step::next;
     }
@@ -453,7 +456,7 @@ private:
       for (int d = 0; d < a.rank; ++d) cell = cell * a.count[d] + from[d] + at[d];
       if (touch(x, first + cell) == step::stop) return step::stop;
       ++events_;
-      cost_ += 110 + 4 * words_;
+      cost_ += 50 + 4 * words_;
       int d = a.rank - 1;
       while (d >= 0 && ++at[d] == cells[d]) at[d--] = 0;
       if (d < 0) return step::next;
@@ -539,6 +542,7 @@ private:
       other.lost = me_->pc; // where a window brings back a part, kiln::check knows which
     }
     events_ += (peers_.first[k + 1] - peers_.first[k]) / 4;
+    cost_ += (peers_.first[k + 1] - peers_.first[k]) * (15 + 2 * words_);
     if (!reads)
       m.lost = -1;
     else if (m.lost >= 0 && !may_read(k, m.lost))
@@ -742,13 +746,13 @@ private:
     for (int k = 0; k < p_.atoms; ++k) {
       if (p_.ctas > 1 && k % p_.cta_atoms == 0) enter(lane_of(k / p_.cta_atoms));
       atom const& m = atoms_[k];
-      bool const read = p_.ctas == 1 || !clocks::at_most(readers_ + k * words_, clock_, words_); // by what may not be over
-      for (int a = 0; read && a < p_.agents.size(); ++a) {
+      bool const done_with = clocks::at_most(readers_ + k * words_, clock_, words_);
+      for (int a = 0; a < p_.agents.size() && !done_with; ++a) {
         int const lane = agents_[a].stores_lane;
         if (lane >= 0 && clocks::get(readers_ + k * words_, lane) > clocks::get(clock_, lane))
           return left_pending(p_.code[read_at_[k * lanes_ + lane]], "add async_store_wait(0)");
       }
-      if (read && p_.ctas > 1)
+      if (p_.ctas > 1 && !done_with)
         for (int slot = 0; slot < p_.slot_alloc.size(); ++slot)
           if (int const lane = barrier_lane(slot); clocks::get(readers_ + k * words_, lane) > clocks::get(clock_, lane))
             return left_pending(p_.code[read_at_[k * lanes_ + lane]], "wait for an arrival of the CTA that it goes to");
@@ -782,7 +786,7 @@ private:
 
   int budget_;
   int events_ = 0;
-  std::int64_t cost_ = 300 * g_.size();
+  std::int64_t cost_ = cost_of_node * g_.size();
   bool shares_ = false;   ///< some atoms have peers
   bool finished_ = false; ///< a run got to the end of the kernel
   int on_barrier_ = -1; ///< of the bulk load that is executed
