@@ -33,6 +33,7 @@
 #include <kiln/dsl/context.hpp>
 #include <kiln/dsl/allocator.hpp>
 #include <kiln/dsl/pool.hpp>
+#include <kiln/validate/op_facts.hpp>
 #include <kiln/validate/verify_cluster.hpp>
 #include <kiln/validate/verify_tasks.hpp>
 #include <kiln/validate/verify.hpp>

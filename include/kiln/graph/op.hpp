@@ -74,10 +74,11 @@ constexpr bool is_of_clusters(op o) { return o >= op::cluster_rank && o <= op::f
 
 /// Number of attributes of an operation.
 constexpr int attribute_count(op o) {
-  auto const& a = info(o).attributes;
-  if (a.empty()) return 0;
-  int n = 1;
-  for (char c : a) n += c == ',';
+  std::string_view const& a = info(o).attributes;
+  char const* const text = a.data();
+  int const length = static_cast<int>(a.size());
+  int n = length > 0;
+  for (int i = 0; i < length; ++i) n += text[i] == ',';
   return n;
 }
 
