@@ -47,10 +47,25 @@ private:
   std::vector<kiln::buffer<kiln::u8>> memory;
 };
 
+/// What the runtime knows of a kernel lives until the process ends, as kernels do. This one does not: somebody must go on pointing there.
+class kept_states {
+public:
+  explicit kept_states(kiln::detail::kernel_entry& e) : entry_(e) {}
+  kept_states(kept_states const&) = delete;
+  ~kept_states() {
+    static auto* const all = new std::vector<kiln::detail::kernel_state*>;
+    all->push_back(entry_.state);
+  }
+
+private:
+  kiln::detail::kernel_entry& entry_;
+};
+
 inline runner device_runner(kiln::device const& dev, bool specialise = true) {
   return [=](kiln::graph_view g, kiln::dims grid, arguments_image& a) {
     placed_arguments there(dev, a, specialise);
     kiln::detail::kernel_entry kernel{g, nullptr};
+    kept_states const states(kernel);
     kiln::detail::launch(kernel, dev, kiln::grid(grid.x, grid.y, grid.z), there.list);
     dev.synchronize();
     there.fetch(a);
