@@ -75,6 +75,9 @@ constexpr bool has_copies(register_digits const& d) {
     if (d.copies[i] != 1) return true;
   return false;
 }
+constexpr void refuse_twice(recorder& r, register_digits const& d, site at) {
+  if (d.twice) r.fail(at) << "kiln[R-LY05] a layout with two registers for one element, by strides that are not 0, has no local view";
+}
 template <layout::register_map L>
 inline constexpr int threads_of = 1 << register_layout::count(L.threads.list);
 template <layout::register_map L>
@@ -133,7 +136,7 @@ constexpr auto local(X const& x, site at = {}) {
     }
     return R{&r, r.push(op::reshape, detail::type_of<R>(r), {node}, {}, at)};
   } else {
-    if (d.twice) r.fail(at) << "kiln[R-LY05] a layout with two registers for one element, by strides that are not 0, has no local view";
+    detail::refuse_twice(r, d, at);
     return R{&r, r.push(op::constant, detail::type_of<R>(r), {}, {0}, at)};
   }
 }
@@ -164,7 +167,7 @@ constexpr auto from_local(X const& x, site at = {}) {
   }
   result_type const t = detail::type_of<R>(r);
   register_layout const m = detail::check_registers(r, L, r.shapes[t.shape], at);
-  if (d.twice) r.fail(at) << "kiln[R-LY05] a layout with two registers for one element, by strides that are not 0, has no local view";
+  detail::refuse_twice(r, d, at);
   return R{&r, r.push(op::require_layout, t, {node}, {true, m.threads, m.values}, at)};
 }
 

@@ -179,9 +179,7 @@ protected:
       m << "kiln[R-BD05] ";
       barriers_name(m, r.node);
       m << ": index ";
-      expression(m, r.index, 0);
-      if (slices_.constant(r.index) == unknown) m << " becomes " << s;
-      m << ", valid 0.." << r.count - 1;
+      outside(m, r.index, s, r.count);
       circumstances();
       return -1;
     }

@@ -61,9 +61,7 @@ protected:
       m << "kiln[R-BD01] " << name_of(g_[x.node].code) << " (";
       place(m, x.node);
       m << "): rank ";
-      expression(m, rank_node, 0);
-      if (slices_.constant(rank_node) == unknown) m << " becomes " << r;
-      m << ", valid 0.." << p_.ctas - 1;
+      outside(m, rank_node, r, p_.ctas);
       return circumstances(), false;
     }
     peer_ = static_cast<int>(r);

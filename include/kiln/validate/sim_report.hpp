@@ -303,6 +303,12 @@ protected:
     if (peer_ >= 0 && peer_ != cta_) m << " of CTA " << peer_;
     m << " (" << kiln::bytes_of(g_[b.node].type, g_.shape_of(b.node).elements()) << " B)";
   }
+  /// An index or rank beyond its range: how it is written, what it comes to, what is valid.
+  constexpr void outside(message& m, int node, std::int64_t value, int count) const {
+    expression(m, node, 0);
+    if (slices_.constant(node) == unknown) m << " becomes " << value;
+    m << ", valid 0.." << count - 1;
+  }
   /// A slot index as the user might write it: loop variables are i0, i1 by depth.
   constexpr void expression(message& m, int i, int precedence) const {
     if (slices_.constant(i) != unknown) {

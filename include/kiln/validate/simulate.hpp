@@ -368,9 +368,7 @@ private:
           m << "kiln[R-BD01] ";
           buffer(m, b.buffer);
           m << ": index ";
-          expression(m, b.index, 0);
-          if (slices_.constant(b.index) == unknown) m << " becomes " << s;
-          m << ", valid 0.." << b.slots - 1;
+          outside(m, b.index, s, b.slots);
           return circumstances(), step::stop;
         }
       }

@@ -48,77 +48,86 @@ constexpr view_run run_of(graph_view const& g, int v) {
   return r;
 }
 
+/// What the checks of one operation, node i, say of it.
+struct operation_check {
+  graph_view const& g;
+  int i;
+  diagnostic& d;
+
+  constexpr message bad(char const* rule) const {
+    d.node = i;
+    message m(d);
+    m << "kiln[" << rule << "] " << name_of(g[i].code) << ": ";
+    return m;
+  }
+  constexpr bool needs(int j, char const* what) const {
+    bad("G-03") << "operand " << j << " is not " << what;
+    return false;
+  }
+  constexpr bool gives(node_kind kind, dtype t, char const* what) const {
+    if (g[i].kind == kind && g[i].type == t && g[i].shape == 0) return true;
+    bad("G-04") << "the result is not " << what;
+    return false;
+  }
+  constexpr bool nothing() const { return gives(node_kind::none, g[i].type, "nothing"); }
+  constexpr node const& in(int j) const { return g[g.operand(i, j)]; }
+};
+
 /// Checks node i, of cluster_rank .. fence_barrier_init. Fills `d` and returns false when it is not what ops.def says.
 constexpr bool verify_cluster_operation(graph_view const& g, int i, diagnostic& d) {
   node const& n = g[i];
-  auto bad = [&](char const* rule) {
-    d.node = i;
-    message m(d);
-    m << "kiln[" << rule << "] " << name_of(n.code) << ": ";
-    return m;
-  };
-  auto needs = [&](int j, char const* what) {
-    bad("G-03") << "operand " << j << " is not " << what;
-    return false;
-  };
-  auto gives = [&](node_kind kind, dtype t, char const* what) {
-    if (n.kind == kind && n.type == t && n.shape == 0) return true;
-    bad("G-04") << "the result is not " << what;
-    return false;
-  };
-  auto nothing = [&] { return n.kind == node_kind::none || (bad("G-04") << "the result is not nothing", false); };
-  auto in = [&](int j) -> node const& { return g[g.operand(i, j)]; };
+  operation_check const c{g, i, d};
   auto rank = [&](int j) {
-    node const& r = in(j);
+    node const& r = c.in(j);
     if (r.kind == node_kind::value && r.type == dtype::i32 && r.shape != 0) {
-      bad("R-UN01") << "the rank varies within the CTA; it must be one integer for all";
+      c.bad("R-UN01") << "the rank varies within the CTA; it must be one integer for all";
       return false;
     }
-    return (r.kind == node_kind::value && r.type == dtype::i32) || needs(j, "an i32 scalar");
+    return (r.kind == node_kind::value && r.type == dtype::i32) || c.needs(j, "an i32 scalar");
   };
   auto barrier = [&](int j) {
-    if (in(j).kind != node_kind::barrier) return needs(j, "a barrier");
-    if (in(j).code != op::remote_barrier) return true;
-    bad("R-BR06") << "its barrier is remote already (line " << in(j).line << "); it takes this CTA's own name of it";
+    if (c.in(j).kind != node_kind::barrier) return c.needs(j, "a barrier");
+    if (c.in(j).code != op::remote_barrier) return true;
+    c.bad("R-BR06") << "its barrier is remote already (line " << c.in(j).line << "); it takes this CTA's own name of it";
     return false;
   };
   auto shared = [&](int j) {
-    if (in(j).kind != node_kind::view) return needs(j, "a view");
+    if (c.in(j).kind != node_kind::view) return c.needs(j, "a view");
     int const b = g.buffer_of(g.operand(i, j));
     if (g.buffer(b).where == storage::smem) return true;
-    auto m = bad("R-CP05");
+    auto m = c.bad("R-CP05");
     put_buffer_name(m, g, b);
     m << " is in tensor memory, which other CTAs cannot reach; use storage::smem";
     return false;
   };
   auto like_view = [&](int j, node_kind kind, char const* what) {
-    return (in(j).kind == kind && in(j).type == in(0).type && g.shape_of(g.operand(i, j)) == g.shape_of(g.operand(i, 0))) || needs(j, what);
+    return (c.in(j).kind == kind && c.in(j).type == c.in(0).type && g.shape_of(g.operand(i, j)) == g.shape_of(g.operand(i, 0))) || c.needs(j, what);
   };
   switch (n.code) {
-  case op::cluster_rank: return gives(node_kind::value, dtype::i32, "an i32 scalar");
-  case op::remote_barrier: return barrier(0) && rank(1) && gives(node_kind::barrier, dtype::b1, "a barrier");
-  case op::remote_store: return shared(0) && like_view(1, node_kind::value, "a value of the view's type and shape") && rank(2) && nothing();
+  case op::cluster_rank: return c.gives(node_kind::value, dtype::i32, "an i32 scalar");
+  case op::remote_barrier: return barrier(0) && rank(1) && c.gives(node_kind::barrier, dtype::b1, "a barrier");
+  case op::remote_store: return shared(0) && like_view(1, node_kind::value, "a value of the view's type and shape") && rank(2) && c.nothing();
   case op::async_remote_store: {
     if (!shared(0) || !like_view(1, node_kind::value, "a value of the view's type and shape") || !rank(2) || !barrier(3)) return false;
     shape const& s = g.shape_of(g.operand(i, 0));
-    std::int64_t const row = bytes_of(in(0).type, s.rank == 0 ? 1 : s.extent[s.rank - 1]);
+    std::int64_t const row = bytes_of(c.in(0).type, s.rank == 0 ? 1 : s.extent[s.rank - 1]);
     view_run const r = run_of(g, g.operand(i, 0));
-    if (row % 4 != 0 || (!r.rows && bytes_of(in(0).type) < 4)) {
-      bad("R-BD06") << "moves groups of 4 bytes, but ";
+    if (row % 4 != 0 || (!r.rows && bytes_of(c.in(0).type) < 4)) {
+      c.bad("R-BD06") << "moves groups of 4 bytes, but ";
       message m(d);
       if (row % 4 != 0)
         m << "a row of its view has " << row;
       else
-        m << "elements of " << bytes_of(in(0).type) << " B do not follow each other in its view";
+        m << "elements of " << bytes_of(c.in(0).type) << " B do not follow each other in its view";
       return false;
     }
-    return nothing();
+    return c.nothing();
   }
   case op::async_remote_copy: {
     if (!shared(0) || !shared(1) || !like_view(1, node_kind::view, "a view of the same type and shape") || !rank(2) || !barrier(3)) return false;
-    std::int64_t const bytes = bytes_of(in(0).type, g.shape_of(g.operand(i, 0)).elements());
+    std::int64_t const bytes = bytes_of(c.in(0).type, g.shape_of(g.operand(i, 0)).elements());
     if (bytes % 16 != 0) {
-      bad("R-BD06") << "moves " << bytes << " B, not a multiple of 16";
+      c.bad("R-BD06") << "moves " << bytes << " B, not a multiple of 16";
       return false;
     }
     view_run const to = run_of(g, g.operand(i, 0)), from = run_of(g, g.operand(i, 1));
@@ -127,7 +136,7 @@ constexpr bool verify_cluster_operation(graph_view const& g, int i, diagnostic& 
     for (int j = 0; j < 2; ++j) {
       view_run const& r = j == 0 ? to : from;
       if (plain ? r.contiguous : dense && r.whole) continue;
-      auto m = bad("R-BD06");
+      auto m = c.bad("R-BD06");
       put_buffer_name(m, g, r.buffer);
       m << (plain ? " is taken in a view whose elements do not follow each other; copy whole rows, or use async_remote_shmem_store"
                   : " has a layout with which only whole slots, from the same layout without gaps, can be copied; use async_remote_shmem_store");
@@ -136,14 +145,14 @@ constexpr bool verify_cluster_operation(graph_view const& g, int i, diagnostic& 
     for (int j = 0; j < 2; ++j) {
       int const b = j == 0 ? to.buffer : from.buffer;
       if (g.buffer(b).place.offset % 16 == 0) continue;
-      auto m = bad("R-BD06");
+      auto m = c.bad("R-BD06");
       put_buffer_name(m, g, b);
       m << " starts at no multiple of 16 bytes; allocate or declare it with .align = 16";
       return false;
     }
-    return nothing();
+    return c.nothing();
   }
-  default: return nothing();
+  default: return c.nothing();
   }
 }
 

@@ -10,13 +10,7 @@ graph sequentialise_tasks(graph_view const& g) {
   for (node const& n : g.nodes) any = any || is_of_tasks(n.code), cluster = cluster || is_of_clusters(n.code);
   if (cluster) return sequentialise_cluster(g);
   if (!any) return graph(g);
-  // What must live in vars shows while code is made: more of it each time, until nothing is new.
-  std::set<std::pair<int, int>> cells;
-  for (std::size_t before = 1; before != cells.size();) {
-    before = cells.size();
-    detail::sequentialiser(g, cells, true).run();
-  }
-  return detail::sequentialiser(g, cells, false).run();
+  return detail::sequentialised<detail::sequentialiser>(g);
 }
 
 } // namespace kiln

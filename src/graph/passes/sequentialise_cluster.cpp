@@ -315,13 +315,6 @@ private:
 } // namespace
 } // namespace detail
 
-graph sequentialise_cluster(graph_view const& g) {
-  std::set<std::pair<int, int>> cells;
-  for (std::size_t before = 1; before != cells.size();) {
-    before = cells.size();
-    detail::cluster_sequentialiser(g, cells, true).run();
-  }
-  return detail::cluster_sequentialiser(g, cells, false).run();
-}
+graph sequentialise_cluster(graph_view const& g) { return detail::sequentialised<detail::cluster_sequentialiser>(g); }
 
 } // namespace kiln

@@ -620,4 +620,15 @@ protected:
   int pc_ = -1, generation_ = -1, progress_ = -1;
 };
 
+/// The program that S makes of g. What must live in vars shows while code is made: more of it each time, until nothing is new.
+template <class S>
+graph sequentialised(graph_view const& g) {
+  std::set<std::pair<int, int>> cells;
+  for (std::size_t before = 1; before != cells.size();) {
+    before = cells.size();
+    S(g, cells, true).run();
+  }
+  return S(g, cells, false).run();
+}
+
 } // namespace kiln::detail
