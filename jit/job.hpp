@@ -26,7 +26,7 @@ struct job {
   void* address = nullptr;
   bool from_cache = false;
   bool has_debug_info = false; ///< host: the object carries DWARF
-  bool quick_entry = false;    ///< host: instructions of the entry function are selected fast rather than well
+  bool quick_entry = false;    ///< host: code of the entry function is generated fast rather than well
 
   std::atomic<bool> started = false; ///< materialisation began, so it will settle
   std::atomic<bool> settled = false; ///< materialisation is over; its results may be read
