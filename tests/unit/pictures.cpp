@@ -70,12 +70,12 @@ TEST(MemoryMap, EveryKernelIsDrawn) {
     for (buffer_info const& b : v.buffers)
       if (b.name >= 0) {
         std::string const n = v.string(b.name);
-        EXPECT_TRUE(has(svg, n + "</text>") || has(svg, ">" + n + ": ")) << name << " lacks " << n;
+        EXPECT_TRUE(has(svg, ">" + n + "</t") || has(svg, ">" + n + "[")) << name << " lacks " << n;
       }
     ++drawn;
-    if (v.buffers.empty() && !has(svg, " x ")) return; // nothing to draw but that
+    if (v.buffers.empty() && !has(svg, " barrier")) return; // nothing to draw but that
     for (int i = 0; i < v.size(); ++i) switch (v[i].code) {
-      case op::alloc_barriers: names(std::string(v.string(static_cast<int>(v.attribute(i, 3)))) + " x " + std::to_string(v.attribute(i, 0))); break;
+      case op::alloc_barriers: names(">" + std::string(v.string(static_cast<int>(v.attribute(i, 3)))) + ": " + std::to_string(v.attribute(i, 0)) + " barrier"); break;
       case op::barrier_wait: names(">wait "); break;
       case op::barrier_arrive: names(">arrive "); break;
       case op::task_begin: names(">task " + std::string(v.string(static_cast<int>(v.attribute(i, 4))))); break;
@@ -114,13 +114,15 @@ TEST(MemoryMap, GrowthSlackAndLives) {
   });
   std::string const svg = tool::memory_map(g);
   EXPECT_EQ(fault_of_xml(svg), "");
-  EXPECT_TRUE(has(svg, ">slack 3,584 B</text>")) << svg;
-  EXPECT_TRUE(has(svg, ">growth 256</text>"));
-  EXPECT_TRUE(has(svg, ">scratch: 8,192 B shared</text>"));
-  EXPECT_TRUE(has(svg, ">l&lt;1&gt;</text>"));
+  EXPECT_TRUE(has(svg, "fill=\"#495057\">slack  3,584 B</text>")) << svg;
+  EXPECT_TRUE(has(svg, ">scratch</text>"));
+  EXPECT_TRUE(has(svg, ">8,192 B, shared by</text>"));
+  EXPECT_TRUE(has(svg, ">qk, p and l&lt;1&gt;</text>"));
+  EXPECT_TRUE(has(svg, ">apart they would need 8,704</text>"));
+  EXPECT_TRUE(has(svg, ">l&lt;1&gt;[1]</tspan> 1,280 B</text>"));
   EXPECT_TRUE(has(svg, ">write qk[1]")); // one slot, known
   std::size_t growths = 0;
-  for (std::size_t at = svg.find(">growth "); at != svg.npos; at = svg.find(">growth ", at + 1)) ++growths;
+  for (std::size_t at = svg.find("fill=\"#495057\">growth  256 B</text>"); at != svg.npos; at = svg.find("fill=\"#495057\">growth  256 B</text>", at + 1)) ++growths;
   EXPECT_EQ(growths, 2u); // of both slots of qk, and of nothing else
 }
 
@@ -163,6 +165,79 @@ TEST(MemoryMap, LivesGoOnUntilCopiesAreDone) {
   EXPECT_TRUE(has(copies, "<title>a: in use from copy into a")) << copies;
   EXPECT_TRUE(has(copies.substr(copies.find("<title>a: in use")).substr(0, 80), " to wait_group(1)"));
   EXPECT_TRUE(has(copies.substr(copies.find("<title>b: in use")).substr(0, 80), " to wait_group(0)"));
+}
+
+/// What the tooltip of a bar says of it.
+std::vector<std::string> lives_of(std::string const& svg, std::string const& name) {
+  std::vector<std::string> all;
+  std::string const head = "<title>" + name + ": in use from ";
+  for (std::size_t at = svg.find(head); at != svg.npos; at = svg.find(head, at + 1)) all.push_back(svg.substr(at + head.size(), svg.find("</title>", at) - at - head.size()));
+  return all;
+}
+
+// What is written before the tasks and read in every pass of a task's loop is needed all the way; what the tasks hand to each other is
+// drawn where each uses it; an index that can only be some of the slots marks those.
+TEST(MemoryMap, LivesReachAcrossTasksAndLoops) {
+  graph const g = recorded([](context& k, ptr<const f32> x, ptr<f32> y, kiln::val<i32> n) {
+    auto q = k.alloc_shared<f32, 64>({.name = "q"});
+    auto p = k.local_alloc<f32, 64>(4, {.name = "p"});
+    auto full = k.alloc_barriers(2, {.name = "full"}), empty = k.alloc_barriers(2, {.name = "empty"});
+    auto at = k.arange<64>();
+    k.local_store(q, load(x + at));
+    k.sync();
+    k.async_tasks(k.task_default({.name = "make"},
+                                 [&] {
+                                   for (auto i : k.range(0, n)) {
+                                     auto [s, phase] = k.buf_phase(i, 2);
+                                     k.barrier_wait(empty[s], phase ^ 1);
+                                     k.local_store(p[s * 2 + 1], load(x + i * 64 + at));
+                                     k.barrier_arrive(full[s]);
+                                   }
+                                 }),
+                  k.task({.num_warps = 2, .replicate = 1, .name = "use"}, [&] {
+                    for (auto i : k.range(0, n)) {
+                      auto [s, phase] = k.buf_phase(i, 2);
+                      k.barrier_wait(full[s], phase);
+                      store(y + i * 64 + at, k.local_load(p[s * 2 + 1]) + k.local_load(q));
+                      k.barrier_arrive(empty[s]);
+                    }
+                  }));
+    store(y + at, k.local_load(q));
+  });
+  std::string const svg = tool::memory_map(g);
+  EXPECT_EQ(fault_of_xml(svg), "");
+  std::vector<std::string> const q = lives_of(svg, "q");
+  ASSERT_EQ(q.size(), 4u) << svg; // before the tasks, in both tasks (nobody may take its bytes), and after them
+  EXPECT_TRUE(q[0].starts_with("write q") && has(q[0], " to sync")) << q[0];
+  EXPECT_TRUE(q[1].starts_with("wait empty[i%2] \u2190 use") && has(q[1], " to arrive full[i%2] \u2192 use")) << q[1];
+  EXPECT_TRUE(q[2].starts_with("wait full[i%2] \u2190 make") && has(q[2], " to arrive empty[i%2] \u2192 make")) << q[2];
+  EXPECT_TRUE(q[3].starts_with("read q")) << q[3];
+  EXPECT_TRUE(lives_of(svg, "p[0]").empty() && lives_of(svg, "p[2]").empty());
+  for (char const* slot : {"p[1]", "p[3]"}) {
+    std::vector<std::string> const p = lives_of(svg, slot);
+    ASSERT_EQ(p.size(), 2u) << slot;
+    EXPECT_TRUE(p[0].starts_with("write p[i%2*2+1]") && p[1].starts_with("read p[i%2*2+1]")) << p[0] << p[1];
+  }
+  EXPECT_TRUE(has(svg, ">task use, 2 warps</text>"));
+}
+
+// Phases of an allocator: the smaller one has bytes that only the larger needs.
+TEST(MemoryMap, GrowthOfPhasesAndPadding) {
+  graph const g = recorded([](auto&... a) { suspicious::phased_staging(a...); });
+  std::string const svg = tool::memory_map(g);
+  EXPECT_TRUE(has(svg, ">growth  256 B</text>")) << svg;
+  EXPECT_TRUE(has(svg, ">allocator, line "));
+  EXPECT_TRUE(has(svg, "fits every target"));
+  std::string const small = tool::memory_map(recorded([](context& k, ptr<const f32> x, ptr<f32> y, kiln::val<i32>) {
+    auto a = k.local_alloc<f32, 4>(2, {.name = "a"});
+    auto b = k.alloc_shared<f32, 24576>({.name = "b"});
+    k.local_store(a[1], load(x + k.arange<4>()));
+    k.local_store(b, k.zeros<f32, 24576>());
+    k.sync();
+    store(y + k.arange<4>(), k.local_load(a[1]) + reduce<sum>(k.local_load(b)));
+  }));
+  EXPECT_TRUE(has(small, ">padding  112 B</text>")) << small;
+  EXPECT_TRUE(has(small, "shared memory 98,560 B for each CTA; too much for gfx90a, gfx942, gfx1100, gfx1201"));
 }
 
 TEST(MemoryMap, AKernelWithoutLocalMemory) {
