@@ -1,6 +1,8 @@
 // The allow-list of host library calls, with the conversions that compiler run-time libraries may lack.
 #include "host_symbols.hpp"
 
+#include "jit/target/host/dot_drive.hpp"
+
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -110,6 +112,7 @@ std::vector<host_symbol> exact_library() {
       symbol("round", static_cast<f64_unary>(&::round)),
       symbol("roundevenf", static_cast<f32_unary>(&::roundevenf)),
       symbol("roundeven", static_cast<f64_unary>(&::roundeven)),
+      symbol(host::dot_driver, &host::drive_dot),
   };
 }
 

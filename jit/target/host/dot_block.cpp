@@ -36,7 +36,7 @@ llvm::Function* emit_micro_kernel(dot_recipe const& r, dot_cpu const& cpu, llvm:
                                     : r.compute == dtype::f64 ? b.getDoubleTy() : b.getFloatTy();
   auto* vector = llvm::FixedVectorType::get(element, static_cast<unsigned>(r.lanes));
   const std::int64_t bytes = r.element_bytes;
-  auto* f = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), {ptr, ptr, ptr, i64, b.getInt1Ty()}, false),
+  auto* f = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), {ptr, ptr, ptr, i64, i64}, false),
                                    llvm::Function::InternalLinkage, "micro", module);
   f->addFnAttr(llvm::Attribute::NoInline);
   for (unsigned i = 0; i < 3; ++i) f->addParamAttr(i, llvm::Attribute::NoAlias);
@@ -77,7 +77,7 @@ llvm::Function* emit_micro_kernel(dot_recipe const& r, dot_cpu const& cpu, llvm:
 
   auto* yes = llvm::BasicBlock::Create(c, "store", f);
   auto* no = llvm::BasicBlock::Create(c, "add", f);
-  b.CreateCondBr(first, yes, no);
+  b.CreateCondBr(b.CreateIsNotNull(first), yes, no);
   const auto align = llvm::Align(static_cast<std::uint64_t>(std::min<std::int64_t>(
       r.lanes * bytes, (row_elements * bytes) & -(row_elements * bytes))));
   std::vector<llvm::Constant*> bits;

@@ -1,12 +1,11 @@
-// Writes the blocked matrix product of a recognised K loop: the code of a whole kernel except for what each CTA does
-// with its accumulators.
+// Writes the blocked matrix product of a recognised K loop: what of it depends on the kernel, except for what each CTA
+// does with its accumulators.
 #pragma once
 #include "dot_recipe.hpp"
 #include "dot_scalar.hpp"
 
 #include "jit/engine.hpp"
 
-#include <llvm/ADT/STLFunctionalExtras.h>
 #include <llvm/IR/Module.h>
 
 namespace kiln::jit::host {
@@ -14,23 +13,14 @@ namespace kiln::jit::host {
 /// What a CPU offers to the product.
 dot_cpu dot_cpu_of(host_cpu const& cpu, emit::capabilities caps);
 
-/// What the entry function has.
-struct dot_entry {
-  llvm::Value* slots;
-  std::array<llvm::Value*, 3> grid; ///< i64
-  llvm::Value *first, *last;        ///< i64: CTAs
-  llvm::Value* arena;               ///< recipe.arena_bytes, 64-byte aligned
-};
-
-/// Emits, at the builder's place in the entry function, a loop over groups of the CTAs [first, last): which CTAs, their
-/// panels, the product, then `cta` for each of them (its number in the grid). The numbers in [first, last) stand for CTAs in an order that suits
-/// the panels; over the whole grid each CTA is run once. `accumulators` is [m][n], row-major, 64-byte aligned; `cta` is
-/// called once, with the builder inside a loop, and leaves it behind the CTA's code.
+/// Fills `entry` (an entry_function, still without a block) with the call of the driver (dot_drive.hpp), and emits what that
+/// calls but `rest`, a dot_rest_function: its accumulators are [m][n], row-major, 64-byte aligned. `scratch`: where
+/// recipe.arena_bytes begin in the arena, 64-byte aligned. Leaves the builder behind the call.
 void emit_dot_kernel(graph_view const& g, specialisation const& facts, dot_loop const& d, dot_recipe const& r,
-                     dot_cpu const& cpu, emit::emitter& e, llvm::Module& module, dot_entry const& entry,
-                     llvm::function_ref<void(llvm::Value* number, llvm::Value* accumulators)> cta);
+                     dot_cpu const& cpu, emit::emitter& e, llvm::Module& module, llvm::Function* entry, llvm::Function* rest,
+                     std::int64_t scratch);
 
-/// acc[rows][vectors] (+)= a panel x b panel: `void (a, b, acc, i64 elements along k, i1 first)`, internal. `row_elements`:
+/// acc[rows][vectors] (+)= a panel x b panel: `void (a, b, acc, i64 elements along k, i64 first)`, internal. `row_elements`:
 /// the accumulators' row stride; `tail`: valid lanes of the last vector, all of them when 0.
 llvm::Function* emit_micro_kernel(dot_recipe const& r, dot_cpu const& cpu, llvm::Module& module, emit::capabilities caps,
                                   std::int64_t a_stride, std::int64_t row_elements, int rows, int vectors, int tail);

@@ -1,6 +1,8 @@
 // Choices, with what was measured for them in bench/NOTES.md.
 #include "dot_recipe.hpp"
 
+#include "dot_drive.hpp"
+
 #include <algorithm>
 #include <cstdlib>
 
@@ -77,7 +79,11 @@ std::int64_t dot_recipe::accumulator_bytes(dot_loop const& d) const {
 }
 std::int64_t dot_recipe::table_bytes(dot_loop const& d) const {
   const auto keys = static_cast<std::int64_t>(d.a.keys.size() + d.b.keys.size());
-  return round_up(8 * group * (5 + 2 + keys), 4096); // CTA, its a, its b, its rows and columns; per panel: CTA, keys
+  std::int64_t numbers = first_dot_key + keys;
+  for (dot_source const* s : {&d.a, &d.b})
+    numbers += s->pointers.base < 0 ? max_rank : static_cast<std::int64_t>(3 + s->pointers.limits[0].size() + s->pointers.limits[1].size());
+  // CTA, its a, its b, its rows and columns; per panel: CTA, keys; numbers of two places.
+  return round_up(8 * (group * (5 + 2 + keys) + 2 * numbers), 4096);
 }
 std::int64_t dot_recipe::arena_bytes(dot_loop const& d) const {
   return table_bytes(d) + group * (a_bytes(d) + b_bytes(d) + accumulator_bytes(d));

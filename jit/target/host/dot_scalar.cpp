@@ -38,25 +38,18 @@ Value* scalar_code::stride(int param, int axis) {
   return known(facts_.params[static_cast<std::size_t>(param)].stride[axis], first_slot(g, param) + 1 + rank + axis,
                e.b.getInt64Ty());
 }
-Value* scalar_code::data(int param) { return e.b.CreateIntToPtr(slot(first_slot(g, param)), e.b.getPtrTy()); }
-
-Value* scalar_code::at(int node, point const& p) {
-  std::unordered_map<int, Value*> memo(p.known.begin(), p.known.end());
-  return visit(node, p, memo);
-}
-
-Value* scalar_code::wide(int node, point const& p) {
+Value* scalar_code::wide(int node, point& p) {
   Value* v = at(node, p);
   return is_signed(g[node].type) ? e.b.CreateSExt(v, e.b.getInt64Ty()) : e.b.CreateZExt(v, e.b.getInt64Ty());
 }
 
-Value* scalar_code::visit(int n, point const& p, std::unordered_map<int, Value*>& memo) {
-  if (auto found = memo.find(n); found != memo.end()) return found->second;
+Value* scalar_code::at(int n, point& p) {
+  if (auto found = p.known.find(n); found != p.known.end()) return found->second;
   auto& b = e.b;
   const auto& x = g[n];
   auto* type = emit::carrier(b.getContext(), x.type);
   const bool sign = is_signed(x.type);
-  const auto operand = [&](int i) { return visit(g.operand(n, i), p, memo); };
+  const auto operand = [&](int i) { return at(g.operand(n, i), p); };
   const auto compared = [&](llvm::CmpInst::Predicate s, llvm::CmpInst::Predicate u) -> Value* {
     return b.CreateICmp(is_signed(g[g.operand(n, 0)].type) ? s : u, operand(0), operand(1));
   };
@@ -103,7 +96,7 @@ Value* scalar_code::visit(int n, point const& p, std::unordered_map<int, Value*>
   case op::where: v = b.CreateSelect(operand(0), operand(1), operand(2)); break;
   default: llvm_unreachable("is_index_arithmetic admits no other operation");
   }
-  memo[n] = v;
+  p.known[n] = v;
   return v;
 }
 

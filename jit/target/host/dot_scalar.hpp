@@ -7,8 +7,6 @@
 
 #include <array>
 #include <unordered_map>
-#include <utility>
-#include <vector>
 
 namespace kiln::jit::host {
 
@@ -21,22 +19,20 @@ public:
 
   struct point {
     std::array<llvm::Value*, 3> program{}; ///< i64
-    int loop = -1;
-    llvm::Value* index = nullptr; ///< in the loop's type
-    std::vector<std::pair<int, llvm::Value*>> known = {}; ///< nodes whose values are there already, in their own types
+    llvm::Value* index = nullptr; ///< of the loop, in its type
+    std::unordered_map<int, llvm::Value*> known = {}; ///< nodes whose values are there already, in their own types
   };
-  /// The value of `node` at `p`, in its own type.
-  llvm::Value* at(int node, point const& p);
+  /// The value of `node` at `p`, in its own type. It and what it is made of are known from then on, so the builder must
+  /// not leave what this place dominates while `p` is in use.
+  llvm::Value* at(int node, point& p);
   /// The same, extended to i64 by its signedness.
-  llvm::Value* wide(int node, point const& p);
+  llvm::Value* wide(int node, point& p);
 
-  /// Extent, stride (i64) and address of an array parameter.
+  /// Extent and stride (i64) of an array parameter.
   llvm::Value* extent(int param, int axis);
   llvm::Value* stride(int param, int axis);
-  llvm::Value* data(int param);
 
 private:
-  llvm::Value* visit(int node, point const& p, std::unordered_map<int, llvm::Value*>& memo);
   llvm::Value* slot(int number);
   llvm::Value* known(integer_fact const& f, int number, llvm::Type* t);
 

@@ -231,8 +231,7 @@ host_code writer::run() {
   return {plan_.arena_bytes, 0, any_streaming_};
 }
 
-// Two functions: what is left of one CTA, and the entry, which drives packing, micro-kernels and that. The entry's own
-// instructions take no time when it runs, only when it is compiled.
+// What is left of one CTA is a function of its own; the entry hands it, and the functions of the product, to the driver.
 host_code writer::run_after(graph_view const& whole, dot_loop const& d, int buffer) {
   const dot_cpu cpu = dot_cpu_of(cpu_, e.caps);
   const dot_recipe recipe = choose_dot_recipe(whole, d, facts_, cpu);
@@ -241,7 +240,6 @@ host_code writer::run_after(graph_view const& whole, dot_loop const& d, int buff
   llvm::Function* entry = make_entry(); // the module's first function
   auto* type = llvm::FunctionType::get(b.getVoidTy(), {ptr, ptr, i64, ptr, ptr, ptr}, false);
   auto* rest = llvm::Function::Create(type, llvm::Function::InternalLinkage, "rest", out_.module);
-  rest->addFnAttr(llvm::Attribute::NoInline);
   open_function(rest);
   set_program(rest->getArg(2));
   filled_buffer_ = buffer;
@@ -250,19 +248,8 @@ host_code writer::run_after(graph_view const& whole, dot_loop const& d, int buff
   walk();
   close_function();
 
-  entry->addFnAttr(module_builder::quick);
   b.SetCurrentDebugLocation({});
-  b.SetInsertPoint(llvm::BasicBlock::Create(c, "entry", entry));
-  Value *slots_of_entry = entry->getArg(0), *extents = entry->getArg(1), *arena = entry->getArg(4), *runtime = entry->getArg(5);
-  std::array<Value*, 3> grid{};
-  for (std::uint64_t i = 0; i < 3; ++i)
-    grid[i] = b.CreateZExt(b.CreateLoad(b.getInt32Ty(), b.CreateConstGEP1_64(b.getInt32Ty(), extents, i)), i64);
-  Value* panels = b.CreateConstGEP1_64(b.getInt8Ty(), arena, static_cast<std::uint64_t>(slices));
-  emit_dot_kernel(whole, facts_, d, recipe, cpu, e, out_.module,
-                  {slots_of_entry, grid, entry->getArg(2), entry->getArg(3), panels},
-                  [&](Value* cta, Value* accumulators) {
-                    b.CreateCall(rest, {slots_of_entry, extents, cta, accumulators, arena, runtime});
-                  });
+  emit_dot_kernel(whole, facts_, d, recipe, cpu, e, out_.module, entry, rest, slices);
   fence_streams();
   b.CreateRetVoid();
   return {slices + recipe.arena_bytes(d), recipe.group, any_streaming_};
