@@ -46,7 +46,7 @@ struct module_builder {
   const kiln::target& target;
   /// The one function that must be defined, with external linkage. All other definitions become internal.
   std::string_view symbol;
-  /// Function attribute of an entry that only drives others: its code need not be good, but soon there (x86 hosts).
+  /// Attribute of internal functions that take no time when they run: their code need not be good, but soon there (x86 hosts).
   static constexpr const char* quick = "kiln-quick";
   /// CPU and feature string that code is generated for. The engine puts them on every function afterwards.
   std::string_view cpu, features;

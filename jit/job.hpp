@@ -8,6 +8,7 @@
 #include <exception>
 #include <llvm/ExecutionEngine/Orc/Core.h>
 #include <string>
+#include <vector>
 
 namespace kiln::jit::detail {
 
@@ -26,7 +27,7 @@ struct job {
   void* address = nullptr;
   bool from_cache = false;
   bool has_debug_info = false; ///< host: the object carries DWARF
-  bool quick_entry = false;    ///< host: code of the entry function is generated fast rather than well
+  std::vector<std::string> quick; ///< host: functions whose code is generated fast rather than well
 
   std::atomic<bool> started = false; ///< materialisation began, so it will settle
   std::atomic<bool> settled = false; ///< materialisation is over; its results may be read

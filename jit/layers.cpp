@@ -7,6 +7,7 @@
 #include "passes.hpp"
 #include "pipeline.hpp"
 
+#include <algorithm>
 #include <llvm/IR/DiagnosticInfo.h>
 #include <llvm/IR/DiagnosticPrinter.h>
 #include <llvm/IR/LegacyPassManager.h>
@@ -88,13 +89,14 @@ private:
   job& job_;
 };
 
-// Leaves every optimisation of code generation out for one function, and selects its instructions fast rather than well,
-// the way `optnone` does, without what else that attribute does.
+// Leaves every optimisation of code generation out for some functions, and selects their instructions fast rather than
+// well, the way `optnone` does, without what else that attribute does.
 class quick_gate : public llvm::OptPassGate {
 public:
-  bool isEnabled() const override { return current_job() != nullptr && current_job()->quick_entry; }
+  bool isEnabled() const override { return current_job() != nullptr && !current_job()->quick.empty(); }
   bool shouldRunPass(llvm::StringRef, llvm::StringRef what) const override {
-    return what != "function (" + current_job()->link_name + ")";
+    const auto& quick = current_job()->quick;
+    return std::ranges::none_of(quick, [&](const std::string& name) { return what == "function (" + name + ")"; });
   }
   static quick_gate& get() {
     static auto* const gate = new quick_gate;
@@ -339,8 +341,8 @@ orc::ThreadSafeModule build_module(job& j, layer_context& context) {
   if (j.wanted.target.is_amdgpu()) module->addModuleFlag(llvm::Module::Error, "amdhsa_code_object_version", 500);
   module_builder builder{*module, *machine, j.wanted.target, j.wanted.symbol, spec.cpu, spec.features};
   j.wanted.build(builder);
-  if (const llvm::Function* entry = module->getFunction(j.wanted.symbol))
-    j.quick_entry = j.wanted.target.is_host() && entry->hasFnAttribute(module_builder::quick);
+  for (const llvm::Function& f : *module)
+    if (f.hasFnAttribute(module_builder::quick)) j.quick.push_back(f.getName().str());
   context.machines.give(spec, std::move(machine));
   ++context.count.builds;
   j.times.emit = ms_since(start);

@@ -61,8 +61,6 @@ public:
     r.codegen = options;
     r.build = [&](kiln::jit::module_builder& out) { code_ = kiln::jit::host::lower_host(g, facts_, host_engine().cpu(), out); };
     compiled_ = host_engine().compile(r);
-    if (posix_memalign(&arena_, 4096, static_cast<std::size_t>(code_.arena_bytes + 4096)) != 0) std::abort();
-    __builtin_memset(arena_, 0xa5, static_cast<std::size_t>(code_.arena_bytes + 4096)); // nobody may rely on zeros
   }
   explicit host_kernel(kiln::graph_view g) : host_kernel(g, kiln::specialisation::generic(g)) {}
   host_kernel(host_kernel const&) = delete;
@@ -73,10 +71,16 @@ public:
 
   void run(std::vector<std::uint64_t> const& slots, kiln::dims grid, host_events* events = nullptr) const {
     const std::uint32_t extents[3]{static_cast<std::uint32_t>(grid.x), static_cast<std::uint32_t>(grid.y), static_cast<std::uint32_t>(grid.z)};
-    entry()(slots.data(), extents, 0, grid.x * grid.y * grid.z, arena_, events);
+    entry()(slots.data(), extents, 0, grid.x * grid.y * grid.z, arena(), events);
   }
   kiln::jit::host::entry_function* entry() const { return compiled_.as<kiln::jit::host::entry_function>(); }
-  void* arena() const { return arena_; }
+  /// Scratch for the entry, of this object: one thread at a time.
+  void* arena() const {
+    if (arena_ != nullptr) return arena_;
+    const auto bytes = static_cast<std::size_t>(code_.arena_bytes + 4096);
+    if (posix_memalign(&arena_, 4096, bytes) != 0) std::abort();
+    return __builtin_memset(arena_, 0xa5, bytes); // nobody may rely on zeros
+  }
   kiln::jit::host::host_code const& code() const { return code_; }
   kiln::jit::compiled const& image() const { return compiled_; }
 
@@ -84,7 +88,7 @@ private:
   kiln::specialisation facts_;
   kiln::jit::host::host_code code_;
   kiln::jit::compiled compiled_;
-  void* arena_ = nullptr;
+  mutable void* arena_ = nullptr;
 };
 
 } // namespace kiln_test

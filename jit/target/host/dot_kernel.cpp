@@ -126,6 +126,7 @@ private:
     Type *ptr = b.getPtrTy(), *i64 = b.getInt64Ty();
     auto* f = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), {ptr, ptr, i64, i64, ptr}, false),
                                      llvm::Function::InternalLinkage, "place", module_);
+    f->addFnAttr(module_builder::quick);
     b.SetInsertPoint(llvm::BasicBlock::Create(b.getContext(), "", f));
     std::array<Value*, 3> grid{};
     for (std::uint64_t i = 0; i < 3; ++i)
