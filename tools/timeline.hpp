@@ -6,7 +6,8 @@
 
 namespace kiln::tool {
 
-/// Collects the events of one run and writes them as a Chrome trace. One operation of the interpreter is one microsecond.
+/// Collects the events of one run and writes them as a Chrome trace. One microsecond is one step: something that is shown begins or
+/// ends. Arrows lead from what completes a wait to the wait.
 class timeline {
 public:
   explicit timeline(graph_view const& g) : g_(g) {}

@@ -170,7 +170,7 @@ void send(agent& a, int i, cta& target, engine_event e, i32 width) {
   e.copy.buffer = view.buffer;
   e.copy.element_bytes = width;
   e.copy.offsets = view.offsets;
-  e.copy.traced = a.trace_copy(i, a.graph.operand(i, 0), "copy into another CTA:");
+  e.copy.traced = a.trace_copy(i, a.graph.operand(i, 0), e.bytes, "copy into", " of " + cta_text(target.rank));
   target.local.begin(e.copy, a.run.clocks.barrier(slot), phase);
   a.block.meeting.issue(a, std::move(e));
 }

@@ -470,7 +470,7 @@ void body<op::async_load>::run(agent& a, int i) {
       c.what[e] = part::poison;
     }
   }
-  c.traced = a.trace_copy(i, a.graph.operand(i, 1), "copy into");
+  c.traced = a.trace_copy(i, a.graph.operand(i, 1), static_cast<i64>(from.size()) * to.width(), "copy into");
   data& d = a.out(i);
   d.bits.assign(1, static_cast<u64>(a.copies.issue(std::move(c), a.run.clocks.copies(a.id))));
   d.origin = i;
@@ -500,7 +500,9 @@ void body<op::async_wait>::run(agent& a, int i) {
     if (a.at(token->origin).code == op::async_commit) named.push_back(static_cast<int>(token->bits[0]));
     else a.fault(i, "R-HZ07", "the token of ", name_of(a.at(token->origin).code), " (", a.line_of(token->origin), ") is given where a group's is needed");
   }
-  a.now.raise(a.run.clocks.copies(a.id), a.copies.wait(a.graph.attribute(i, 0), named));
+  u32 const covered = a.copies.wait(a.graph.attribute(i, 0), named);
+  if (covered > 0) a.released.copy = a.copies.copies[covered - 1].traced;
+  a.now.raise(a.run.clocks.copies(a.id), covered);
   data& d = a.out(i);
   d.bits.assign(1, 0);
   d.origin = i;

@@ -154,11 +154,11 @@ agent::agent(cta& c, int the_id)
 
 void agent::run_kernel() {
   if (tracing()) {
-    block.local.landed = [this](u64 copy) { trace(trace_event::kind::copy_lands, -1, {}, copy); };
-    trace(trace_event::kind::agent_begins, -1, block.name_of(id));
+    block.local.landed = [this](u64 copy) { trace({.what = trace_event::kind::copy_lands, .copy = copy}); };
+    trace({.what = trace_event::kind::agent_begins, .text = block.name_of(id)});
   }
   execute(0, graph.size());
-  if (tracing()) trace(trace_event::kind::agent_ends, -1, {});
+  if (tracing()) trace({.what = trace_event::kind::agent_ends});
   check_exit(*this);
 }
 
@@ -172,13 +172,22 @@ void agent::execute(int from, int to) {
     ++run.time;
     if (tracing())
       if (std::string name = trace_text(i); !name.empty()) {
-        trace(trace_event::kind::begins, i, std::move(name));
-        bodies[static_cast<int>(graph[i].code)](*this, i);
-        trace(trace_event::kind::ends, i, {});
+        run_traced(i, std::move(name));
         continue;
       }
     bodies[static_cast<int>(graph[i].code)](*this, i);
   }
+}
+
+void agent::run_traced(int i, std::string name) {
+  op const o = graph[i].code;
+  to_tell = std::move(name);
+  telling = i;
+  released = {};
+  if (o == op::barrier_wait || o == op::named_barrier_wait || o == op::async_wait || o == op::async_store_wait || o == op::cluster_barrier) begun();
+  bodies[static_cast<int>(o)](*this, i);
+  begun();
+  trace({.what = trace_event::kind::ends, .node = i, .copy = released.copy, .cause = released.cause, .phase = released.phase});
 }
 
 std::string agent::view_text(int v) const {
@@ -193,6 +202,11 @@ std::string agent::view_text(int v) const {
 
 std::string agent::trace_text(int i) const {
   auto of = [&](char const* word, int j) { return word + (" " + view_text(graph.operand(i, j))); };
+  auto there = [&] { return " of CTA " + std::to_string(int_of(in(i, 2).at(0))); };
+  auto pending = [&] {
+    i64 const n = graph.attribute(i, 0);
+    return n == 0 ? std::string("all") : "all but " + std::to_string(n);
+  };
   switch (graph[i].code) {
   case op::local_load: case op::local_gather: return of("read", 0);
   case op::local_store: case op::local_scatter: return of("write", 0);
@@ -205,18 +219,18 @@ std::string agent::trace_text(int i) const {
   case op::async_load: return of("start copy into", 1);
   case op::async_load_bulk: return of("start copy into", 1);
   case op::async_store_bulk: return of("start copy from", 1);
-  case op::remote_store: return of("write to another CTA:", 0);
-  case op::async_remote_store: return of("start write to another CTA:", 0);
-  case op::async_remote_copy: return of("start copy from", 1);
-  case op::async_commit: return "commit";
-  case op::async_wait: return "wait for copies (" + std::to_string(graph.attribute(i, 0)) + " pending)";
-  case op::async_store_wait: return "wait for stores (" + std::to_string(graph.attribute(i, 0)) + " pending)";
+  case op::remote_store: return of("write", 0) + there();
+  case op::async_remote_store: return of("start write of", 0) + there();
+  case op::async_remote_copy: return of("start copy from", 1) + " to " + view_text(graph.operand(i, 0)) + there();
+  case op::async_commit: return "commit a group of copies";
+  case op::async_wait: return "wait for " + pending() + (graph.attribute(i, 0) ? " groups of copies" : " copies");
+  case op::async_store_wait: return "wait for " + pending() + " bulk stores";
   case op::barrier_wait: return of("wait", 0);
   case op::barrier_arrive: return of("arrive", 0);
-  case op::barrier_expect_bytes: return of("expect bytes", 0);
+  case op::barrier_expect_bytes: return of(("expect " + std::to_string(graph.attribute(i, 0)) + " B at").c_str(), 0);
   case op::async_arrive: return of("copies arrive", 0);
-  case op::named_barrier_wait: return "wait barrier " + std::to_string(graph.attribute(i, 0));
-  case op::named_barrier_arrive: return "arrive barrier " + std::to_string(graph.attribute(i, 0));
+  case op::named_barrier_wait: return "wait named barrier " + std::to_string(graph.attribute(i, 0));
+  case op::named_barrier_arrive: return "arrive named barrier " + std::to_string(graph.attribute(i, 0));
   case op::fence: case op::sync: case op::agent_sync: case op::cluster_barrier: case op::fence_barrier_init: return std::string(name_of(graph[i].code));
   default: return {};
   }

@@ -178,15 +178,31 @@ public:
 
   // -- traces ------------------------------------------------------------------------------------------------------------
   bool tracing() const { return static_cast<bool>(run.options.trace); }
-  void trace(trace_event::kind what, int node, std::string text, u64 copy = 0) {
-    run.options.trace({what, ++run.time, block.id, number, node, copy, std::move(text)});
+  void trace(trace_event e) {
+    e.time = ++run.time;
+    e.cta = block.id;
+    e.agent = number;
+    run.options.trace(e);
   }
-  /// A number for a copy that starts now, in traces; 0 without.
-  u64 trace_copy(int node, int view, char const* what) {
+  /// A number for a copy that starts now, in traces; 0 without. `after`: follows the view's name.
+  u64 trace_copy(int node, int view, i64 bytes, char const* what, std::string const& after = {}) {
     if (!tracing()) return 0;
-    trace(trace_event::kind::copy_starts, node, std::string(what) + " " + view_text(view), ++run.traced_copies);
+    begun();
+    trace({.what = trace_event::kind::copy_starts, .node = node, .copy = ++run.traced_copies, .text = std::string(what) + " " + view_text(view) + after, .bytes = bytes});
     return run.traced_copies;
   }
+  /// The operation under way happens now: its `begins`, if it has not been told.
+  void begun() {
+    if (to_tell.empty()) return;
+    trace({.what = trace_event::kind::begins, .node = telling, .text = std::move(to_tell)});
+    to_tell.clear();
+    began = run.time;
+  }
+  void run_traced(int node, std::string name);
+  std::string to_tell; ///< of the operation under way, when that is traced
+  int telling = -1;
+  i64 began = 0;            ///< time of the last `begins`
+  trace_event released{};   ///< cause, phase and copy of the wait that is about to end
   /// "a[2]" of a view, "full[1]" of a barrier.
   std::string view_text(int view) const;
   /// What an operation is called in a trace; empty: it is not shown.

@@ -63,6 +63,7 @@ void rendezvous::complete(agent& a, int node, int slot) {
       }
   b.arrived[lane] = ++b.phase;
   b.completed = b.arrived;
+  b.completed_by = b.cause;
   b.pending = b.arrivals;
   b.expected = b.signalled = b.issued = 0;
 }
@@ -70,6 +71,8 @@ void rendezvous::complete(agent& a, int node, int slot) {
 void rendezvous::arrive(agent& a, int node, int slot, i64 count) {
   barrier_state& b = barriers[static_cast<std::size_t>(slot)];
   member(a, node, slot);
+  a.begun();
+  b.cause = a.began;
   b.arrived.join(a.now);
   ++a.now[a.id];
   b.pending -= count;
@@ -87,6 +90,8 @@ void rendezvous::wait(agent& a, int node, int slot, bool parity) {
   barrier_state& b = barriers[static_cast<std::size_t>(slot)];
   a.wait_until(node, [&b, parity] { return ((b.phase & 1) != 0) != parity; });
   u32 const n = b.phase;
+  a.released.cause = b.completed_by;
+  a.released.phase = static_cast<i64>(n) - 1;
   if (n > 0 && a.checking() && a.now[a.run.clocks.barrier(slot)] + 1 < n && a.news(node, "R-BR04"))
     a.fault(node, "R-BR04", a.block.barrier_name(slot), ": this wait cannot tell phase ", n - 1, " from phase ", static_cast<i64>(n) - 3,
             "; flip its parity each round");
@@ -103,8 +108,10 @@ void rendezvous::meet_cluster(agent& a, int node) {
     all.present = 0;
     ++all.generation;
     all.completed = all.arrived;
+    all.completed_by = a.began;
   }
   a.wait_until(node, [this, mine] { return all.generation != mine; });
+  a.released.cause = all.completed_by;
   a.now.join(all.completed);
 }
 
@@ -132,9 +139,12 @@ void rendezvous::meet(agent& a, int node, int id, i64 threads, bool wait) {
     s.here.assign(s.here.size(), false);
     s.arrived[lane] = ++s.generation;
     s.completed = s.arrived;
+    a.begun();
+    s.completed_by = a.began;
   }
   if (!wait) return;
   a.wait_until(node, [&s, mine] { return s.generation != mine; });
+  a.released.cause = s.completed_by;
   a.now.join(s.completed);
 }
 
@@ -143,11 +153,13 @@ void rendezvous::meet(agent& a, int node, int id, i64 threads, bool wait) {
 void rendezvous::issue(agent& a, engine_event e) {
   barrier_state& b = barriers[static_cast<std::size_t>(e.slot)];
   member(a, e.node, e.slot);
+  a.begun();
   b.issued += e.bytes;
   b.engine_phase = b.phase + 1;
   b.last = e.node;
   b.last_agent = a.id;
   e.by = a.id;
+  e.cause = a.began;
   e.known = a.now;
   b.arrived.join(a.now);
   ++a.now[a.id];
@@ -157,6 +169,7 @@ void rendezvous::issue(agent& a, engine_event e) {
 
 void rendezvous::land(agent& a, engine_event e) {
   barrier_state& b = barriers[static_cast<std::size_t>(e.slot)];
+  b.cause = e.cause;
   if (e.arrivals > 0) {
     if (agent* const owner = a.block.agents[static_cast<std::size_t>(e.by)]) owner->copies.deliver_copies(e.copies);
     e.known.raise(a.run.clocks.copies(e.by), e.copies);
@@ -289,7 +302,7 @@ void body<op::async_load_bulk>::run(agent& a, int i) {
     e.copy.what.push_back(allowed ? part::copy : part::poison);
     e.copy.source.push_back(from.address(k));
   }
-  e.copy.traced = a.trace_copy(i, a.graph.operand(i, 1), "copy into");
+  e.copy.traced = a.trace_copy(i, a.graph.operand(i, 1), e.bytes, "copy into");
   a.block.local.begin(e.copy, a.run.clocks.barrier(slot), a.block.meeting.barriers[static_cast<std::size_t>(slot)].phase + 1);
   a.block.meeting.issue(a, std::move(e));
 }
@@ -307,9 +320,9 @@ void body<op::async_store_bulk>::run(agent& a, int i) {
   }
   bulk_store s;
   s.node = i;
-  s.traced = a.trace_copy(i, a.graph.operand(i, 1), "copy from");
   s.offset = view.offsets[0];
   s.bytes = static_cast<i64>(to.size()) * source.width();
+  s.traced = a.trace_copy(i, a.graph.operand(i, 1), s.bytes, "copy from");
   if (allowed) s.to = reinterpret_cast<void*>(static_cast<std::uintptr_t>(to.address(0)));
   a.copies.add(s);
 }
@@ -319,6 +332,7 @@ void body<op::async_store_wait>::run(agent& a, int i) {
   i64 const n = static_cast<i64>(a.copies.stores.size()) - a.graph.attribute(i, 0);
   if (n <= 0) return;
   a.copies.deliver_stores(static_cast<std::size_t>(n));
+  a.released.copy = a.copies.stores[static_cast<std::size_t>(n) - 1].traced;
   a.now.raise(a.run.clocks.stores(a.id), static_cast<u32>(n));
   if (a.graph.attribute(i, 1) == 0) a.now.raise(a.run.clocks.globals(a.id), static_cast<u32>(n));
 }

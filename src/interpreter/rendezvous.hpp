@@ -26,6 +26,7 @@ struct barrier_state {
   clock arrived;        ///< joined by every arrival
   clock completed;      ///< as of the last completed phase
   std::vector<u32> waited; ///< by agent: when it last waited here
+  i64 cause = 0, completed_by = 0; ///< traces: time of the last arrival or copy, and of that which completed the last phase
 };
 
 struct named_state {
@@ -34,6 +35,7 @@ struct named_state {
   int last = -1;
   std::vector<bool> here;       ///< by agent: arrived in this generation
   clock arrived, completed;
+  i64 completed_by = 0;         ///< traces: time of the arrival that ended the last generation
 };
 
 /// A bulk copy or an arrival that completes on a barrier by itself.
@@ -46,6 +48,7 @@ struct engine_event {
   async_copy copy{};
   i64 arrivals = 0;       ///< of async_arrive
   u32 copies = 0;         ///< which lets that many copies of its agent land first
+  i64 cause = 0;          ///< traces: time of its operation
   clock known{};
 };
 
@@ -55,6 +58,7 @@ struct cluster_meeting {
   u32 generation = 0;
   int last = -1; ///< node of the last arrival
   clock arrived, completed;
+  i64 completed_by = 0; ///< traces: time of the arrival that ended the last generation
 };
 
 class rendezvous {

@@ -107,9 +107,9 @@ void cta::run_tasks(int begin) {
       all.push_back({std::move(who), nullptr, g.attribute(t, 0) == 0});
       auto const stop = static_cast<int>(g.attribute(t, 5));
       all.back().thread = std::make_unique<fiber>([&a, t, stop] {
-        if (a.tracing()) a.trace(trace_event::kind::agent_begins, t, a.block.name_of(a.id));
+        if (a.tracing()) a.trace({.what = trace_event::kind::agent_begins, .node = t, .text = a.block.name_of(a.id)});
         a.execute(t + 1, stop);
-        if (a.tracing()) a.trace(trace_event::kind::agent_ends, t, {});
+        if (a.tracing()) a.trace({.what = trace_event::kind::agent_ends, .node = t});
       });
       a.own = all.back().thread.get();
     }

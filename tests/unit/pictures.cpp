@@ -281,10 +281,10 @@ std::map<std::string, std::string> members(std::string const& line) {
 }
 
 struct trace_facts {
-  int spans = 0, waits = 0, copies = 0, threads = 0, unfinished = 0;
+  int spans = 0, waits = 0, copies = 0, threads = 0, unfinished = 0, arrows = 0;
   std::string fault;
 };
-/// Spans of a thread nest, time does not go back, every copy that starts lands.
+/// Spans of a thread nest, time does not go back, every copy that starts lands, every arrow leads from a span to a wait that ends.
 trace_facts facts_of(std::string const& json) {
   trace_facts f;
   int braces = 0;
@@ -297,7 +297,9 @@ trace_facts facts_of(std::string const& json) {
   }
   if (braces != 0 || in_text) f.fault = "brackets or quotes are not closed";
   std::map<std::string, std::vector<std::string>> open;
-  std::map<std::string, std::string> flying;
+  std::map<std::string, std::string> flying, arrow;
+  std::map<std::string, std::vector<std::pair<long, long>>> done; // spans by thread
+  std::map<std::string, std::vector<long>> since;
   long last = 0;
   for (std::size_t at = json.find('\n') + 1; at < json.size();) {
     std::size_t const end = json.find('\n', at);
@@ -311,17 +313,34 @@ trace_facts facts_of(std::string const& json) {
       continue;
     }
     f.unfinished += has(line, "\"unfinished\":true");
-    if (long const ts = std::stol(m["ts"]); ts < last) f.fault = "time goes back: " + line;
-    else last = ts;
     std::string const thread = m["pid"] + "/" + m["tid"];
+    long const ts = std::stol(m["ts"]);
+    if (m["ph"] == "s") { // told late, when it is known
+      bool in_span = false;
+      for (auto const& [from, to] : done[thread]) in_span = in_span || (from <= ts && ts <= to);
+      for (long from : since[thread]) in_span = in_span || from <= ts;
+      if (!in_span || ts > last) f.fault = "an arrow from nowhere: " + line;
+      arrow[m["id"]] = thread;
+      continue;
+    }
+    if (ts < last) f.fault = "time goes back: " + line;
+    else last = ts;
+    if (m["ph"] == "f") {
+      if (!arrow.contains(m["id"]) || m["bp"] != "e" || open[thread].empty() || !(has(open[thread].back(), "wait ") || open[thread].back() == "cluster_barrier")) f.fault = "an arrow to nowhere: " + line;
+      arrow.erase(m["id"]);
+      ++f.arrows;
+      continue;
+    }
     if (m["ph"] == "B") {
+      since[thread].push_back(ts);
       open[thread].push_back(m["name"]);
       ++f.spans;
       f.waits += m["cat"] == "wait";
     } else if (m["ph"] == "E") {
       if (open[thread].empty() || open[thread].back() != m["name"]) f.fault = "this end has no beginning: " + line;
-      else open[thread].pop_back();
+      else open[thread].pop_back(), done[thread].push_back({since[thread].back(), ts}), since[thread].pop_back();
     } else if (m["ph"] == "b") {
+      if (!has(line, "\"bytes\":") || !has(m["name"], " B")) f.fault = "a copy without its size: " + line;
       flying[m["id"]] = m["name"];
       ++f.copies;
     } else if (m["ph"] == "e") {
@@ -363,6 +382,7 @@ TEST(Timeline, SpansNestAndCopiesLand) {
       agents *= cluster_size(g.attrs);
       EXPECT_EQ(f.threads, agents) << name;
       EXPECT_EQ(f.copies > 0, copies > 0) << name;
+      EXPECT_TRUE(f.arrows > 0 || f.waits == 0 || copies == 0) << name; // somebody waited for something
       EXPECT_GT(f.spans, agents - 1) << name;
     }
   };
@@ -378,10 +398,36 @@ TEST(Timeline, SpansNestAndCopiesLand) {
 
 TEST(Timeline, NamesWhatHappens) {
   std::string const json = traced(recorded([](auto&... a) { suspicious::ring(a...); }), ip::completion::random, 3);
-  for (char const* part : {"\"task load\"", "\"task use\"", "\"wait full[0]\"", "\"arrive empty[2]\"", "\"read a[1]\"", "\"copy into a[2]\"", "\"expect bytes full[1]\"", "suspicious_kernels.hpp:"})
+  for (char const* part : {"\"task load\"", "\"task use\"", "\"wait full[0]\"", "\"arrive empty[2]\"", "\"read a[1]\"", "\"copy into a[2], 256 B\"", "\"expect 256 B at full[1]\"", "\"issued by\":\"task load\"",
+                           "\"name\":\"wait empty[0]\",\"args\":{\"released by\":\"nothing yet: this parity passes before the first phase is complete\"}",
+                           "\"name\":\"wait empty[0]\",\"args\":{\"released by\":\"arrive empty[0], task use\",\"phase\":0}", "\"name\":\"wait full[1]\",\"args\":{\"released by\":\"start copy into a[1], task load\",\"phase\":0}", "suspicious_kernels.hpp:"})
     EXPECT_TRUE(has(json, part)) << part;
   EXPECT_EQ(json, traced(recorded([](auto&... a) { suspicious::ring(a...); }), ip::completion::random, 3)); // the seed decides all
   EXPECT_NE(json, traced(recorded([](auto&... a) { suspicious::ring(a...); }), ip::completion::random, 4));
+}
+
+// What happens at once takes one step, whoever runs in between; only waits and copies take longer. Other CTAs are named.
+TEST(Timeline, OnlyWaitsLastAndOtherCtasAreNamed) {
+  std::string const json = traced(recorded([](auto&... a) { clusters::broadcast(a...); }, {2, 1, 1}), ip::completion::random, 5);
+  std::map<std::string, std::vector<std::pair<std::string, long>>> open;
+  int instants = 0;
+  for (std::size_t at = json.find('\n') + 1; at < json.size();) {
+    std::size_t const end = json.find('\n', at);
+    std::string const line = json.substr(at, end - at);
+    at = end + 1;
+    auto m = members(line);
+    std::string const thread = m["pid"] + "/" + m["tid"];
+    if (m["ph"] == "B") open[thread].push_back({m["cat"], std::stol(m["ts"])});
+    if (m["ph"] != "E") continue;
+    auto const [cat, from] = open[thread].back();
+    open[thread].pop_back();
+    if (cat != "access" && cat != "arrive") continue;
+    EXPECT_EQ(std::stol(m["ts"]), from + 1) << line;
+    ++instants;
+  }
+  EXPECT_GT(instants, 20);
+  for (char const* part : {"\"start copy from from[0] to to[0] of CTA 1\"", "\"copy into to[1] of CTA 0, 256 B\"", "\"arrive taken[0] of CTA 0\"", "\"released by\":\"arrive taken[0] of CTA 0, task use of CTA 1\""})
+    EXPECT_TRUE(has(json, part)) << part;
 }
 
 TEST(Timeline, ADeadlockLeavesSpansThatAreCalledUnfinished) {

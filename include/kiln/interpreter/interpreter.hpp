@@ -99,7 +99,7 @@ struct trace_event {
   enum class kind : std::uint8_t {
     agent_begins, ///< text: its name
     agent_ends,
-    begins, ///< an operation on local memory or at a barrier; text: "wait full[1]"
+    begins, ///< an operation on local memory or at a barrier; text: "wait full[1]". A wait begins before it blocks, others when they happen
     ends,
     copy_starts, ///< an asynchronous copy, issued by the agent; text: "copy into a[2]"
     copy_lands,
@@ -109,8 +109,11 @@ struct trace_event {
   dims cta{0, 0, 0};
   int agent = 0; ///< 0: the kernel's own
   int node = -1;
-  u64 copy = 0; ///< which one
-  std::string text;
+  u64 copy = 0; ///< which one; of a wait for copies that ends: the newest that it covers, 0 none
+  std::string text{};
+  i64 bytes = 0;  ///< of a copy that starts
+  i64 cause = 0;  ///< of a wait that ends: the time of the `begins` of what completed it; 0 nothing, it passes at once
+  i64 phase = -1; ///< of a wait at a memory barrier that ends: the last phase that is complete; -1 none is
 };
 
 struct run_options {
