@@ -10,9 +10,11 @@ using namespace kiln;
 //
 // While the C++ compiler runs, kiln runs all three agents with clocks, and refuses the file when anything that they do to a
 // slot is not ordered. Try it:
-//   leave out the wait for empty[s]:  kiln[R-HZ03] or R-BR03, which name the slot, both tasks and both lines
+//   leave out the wait for empty[s]:  kiln[R-BR03] full[0]: the barrier_arrive (..) in task load may count for phase 0 or 1: nothing orders it ..
 //   leave out barrier_arrive(empty):  kiln[R-BR02] deadlock: task load waits (..) for empty[0] phase 0: 0 of 2 arrivals; ..
 //   drop the `^ 1`:                   kiln[R-BR02], at once
+// See it: `kiln memory-map producer_consumer --svg -o map.svg` draws the slots and who waits for whom; `kiln timeline producer_consumer -o
+// trace.json`, opened in ui.perfetto.dev, shows one run of it.
 // And what depends on a launch's numbers, the checker finds without a device:  kiln check 13_producer_consumer --seeds 1000
 template <int BM, int BN, int BK, int S>
 inline constexpr auto gemm_tasks = kernel<"gemm_tasks", attributes{.num_warps = 4}, BM, BN, BK, S>([](context& k, array<const f16, 2> a, array<const f16, 2> b, array<f32, 2> c) {
