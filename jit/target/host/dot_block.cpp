@@ -36,12 +36,12 @@ llvm::Function* emit_micro_kernel(dot_recipe const& r, dot_cpu const& cpu, llvm:
                                     : r.compute == dtype::f64 ? b.getDoubleTy() : b.getFloatTy();
   auto* vector = llvm::FixedVectorType::get(element, static_cast<unsigned>(r.lanes));
   const std::int64_t bytes = r.element_bytes;
-  auto* f = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), {ptr, ptr, ptr, i64, i64}, false),
+  auto* f = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), {ptr, ptr, ptr, i64, ptr, i64}, false),
                                    llvm::Function::InternalLinkage, "micro", module);
   f->addFnAttr(llvm::Attribute::NoInline);
-  for (unsigned i = 0; i < 3; ++i) f->addParamAttr(i, llvm::Attribute::NoAlias);
+  for (unsigned i = 0; i < 2; ++i) f->addParamAttr(i, llvm::Attribute::NoAlias); // old sums are mostly where the new ones go
   b.SetInsertPoint(llvm::BasicBlock::Create(c, "", f));
-  Value *a0 = f->getArg(0), *b0 = f->getArg(1), *acc = f->getArg(2), *count = f->getArg(3), *first = f->getArg(4);
+  Value *a0 = f->getArg(0), *b0 = f->getArg(1), *acc = f->getArg(2), *count = f->getArg(3), *old_row = f->getArg(4), *old_stride = f->getArg(5);
   const auto offset = [&](Value* p, std::int64_t by) { return b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), p, static_cast<std::uint64_t>(by)); };
   const std::int64_t to_row = (r.a_by_k ? 1 : a_stride) * bytes, to_k = (r.a_by_k ? a_stride : 1) * bytes;
   const std::int64_t b_row = r.nr() * bytes; // strips are nr wide even where fewer vectors of them are used
@@ -75,31 +75,25 @@ llvm::Function* emit_micro_kernel(dot_recipe const& r, dot_cpu const& cpu, llvm:
       },
       {.at_least_once = true});
 
-  auto* yes = llvm::BasicBlock::Create(c, "store", f);
-  auto* no = llvm::BasicBlock::Create(c, "add", f);
-  b.CreateCondBr(b.CreateIsNotNull(first), yes, no);
   const auto align = llvm::Align(static_cast<std::uint64_t>(std::min<std::int64_t>(
       r.lanes * bytes, (row_elements * bytes) & -(row_elements * bytes))));
   std::vector<llvm::Constant*> bits;
   for (int l = 0; l < r.lanes; ++l) bits.push_back(b.getInt1(l < tail));
   auto* mask = llvm::ConstantVector::get(bits);
-  for (bool add : {false, true}) {
-    b.SetInsertPoint(add ? no : yes);
-    for (int i = 0; i < rows; ++i)
-      for (int v = 0; v < vectors; ++v) {
-        auto* p = offset(acc, (i * row_elements + v * r.lanes) * bytes);
-        Value* x = carried[static_cast<std::size_t>(2 + i * vectors + v)];
-        const bool part = tail != 0 && v + 1 == vectors;
-        if (add) {
-          Value* old = part ? static_cast<Value*>(b.CreateMaskedLoad(vector, p, align, mask, llvm::Constant::getNullValue(vector)))
-                            : b.CreateAlignedLoad(vector, p, align);
-          x = is_int(r.compute) ? b.CreateAdd(x, old) : b.CreateFAdd(x, old);
-        }
-        if (part) b.CreateMaskedStore(x, p, align, mask);
-        else b.CreateAlignedStore(x, p, align);
-      }
-    b.CreateRetVoid();
+  for (int i = 0; i < rows; ++i) {
+    if (i > 0) old_row = b.CreateInBoundsGEP(b.getInt8Ty(), old_row, old_stride);
+    for (int v = 0; v < vectors; ++v) {
+      Value *to = offset(acc, (i * row_elements + v * r.lanes) * bytes), *from = offset(old_row, v * r.lanes * bytes);
+      Value* x = carried[static_cast<std::size_t>(2 + i * vectors + v)];
+      const bool part = tail != 0 && v + 1 == vectors;
+      Value* old = part ? static_cast<Value*>(b.CreateMaskedLoad(vector, from, align, mask, llvm::Constant::getNullValue(vector)))
+                        : b.CreateAlignedLoad(vector, from, align);
+      x = is_int(r.compute) ? b.CreateAdd(x, old) : b.CreateFAdd(x, old);
+      if (part) b.CreateMaskedStore(x, to, align, mask);
+      else b.CreateAlignedStore(x, to, align);
+    }
   }
+  b.CreateRetVoid();
   return f;
 }
 

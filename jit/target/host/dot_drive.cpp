@@ -23,6 +23,17 @@ i64 sub(i64 x, i64 y) { return static_cast<i64>(static_cast<u64>(x) - static_cas
 i64 mul(i64 x, i64 y) { return static_cast<i64>(static_cast<u64>(x) * static_cast<u64>(y)); }
 
 bool is_power(i64 x) { return (x & (x - 1)) == 0; }
+// A row of what can be added to any sum without changing it, as wide as any micro-kernel: by 0 for integers, -0. for floats
+// of 4 and of 8 bytes (+0. would change -0.).
+constexpr int row_of_nothing = 4 * 64;
+struct alignas(64) nothing {
+  std::uint32_t word[row_of_nothing / 4]{};
+  constexpr nothing(std::uint32_t even, std::uint32_t odd) {
+    for (int i = 0; i < row_of_nothing / 4; ++i) word[i] = i % 2 ? odd : even;
+  }
+};
+constexpr nothing nothings[]{{0, 0}, {0x80000000u, 0x80000000u}, {0, 0x80000000u}};
+
 char* bytes(void* p, i64 offset) { return static_cast<char*>(p) + offset; }
 
 class driver {
@@ -230,15 +241,18 @@ private:
     char const* const from = b_.panels + panel * n.b.panel_bytes + strip * n.strip_bytes;
     const i64 column = strip * n.strip_columns;
     const int last = strip == n.strips;
+    void const* const none = nothings[!n.is_float ? 0 : n.element_bytes == 4 ? 1 : 2].word;
+    const i64 old_row_bytes = first ? 0 : n.row_bytes;
     for (i64 i = 0; i < count; ++i) {
       if (b_.chosen[i] != panel || column >= columns_[i]) continue;
       char const* const a = a_.panels + a_.chosen[i] * n.a.panel_bytes;
       char* const acc = accumulators(i) + column;
-      i64 row = 0;
-      for (const i64 whole = std::min(rows_[i], n.whole); row < whole; row += n.mr)
-        p.micro[0][last](a + row * n.a_row_bytes, from, acc + row * n.row_bytes, units, first);
-      if (rows_[i] > n.whole)
-        p.micro[1][last](a + n.whole * n.a_row_bytes, from, acc + n.whole * n.row_bytes, units, first);
+      const auto block = [&](dot_micro_function* f, i64 row) {
+        char* const to = acc + row * n.row_bytes;
+        f(a + row * n.a_row_bytes, from, to, units, first ? none : to, old_row_bytes);
+      };
+      for (i64 row = 0, whole = std::min(rows_[i], n.whole); row < whole; row += n.mr) block(p.micro[0][last], row);
+      if (rows_[i] > n.whole) block(p.micro[1][last], n.whole);
     }
   }
 

@@ -25,7 +25,7 @@ struct dot_side_plan {
 struct dot_numbers {
   std::int64_t numbers = 0;                             ///< how many `place` writes
   std::int64_t m = 0, n = 0, k = 0;                     ///< extents of a guest's tile
-  std::int64_t element_bytes = 0;                       ///< of accumulators
+  std::int64_t element_bytes = 0, is_float = 1;         ///< of accumulators
   std::int64_t scratch = 0;                             ///< where ours begins in the arena
   std::int64_t table_bytes = 0, accumulator_bytes = 0;
   std::int64_t group = 1, band = 1;                     ///< CTAs; rows of tiles
@@ -50,8 +50,8 @@ enum dot_number : int { columns_of_tiles, rows_of_tiles, loop_low, loop_high, lo
 /// Copies a box of memory into a panel: see dot_pack in dot_kernel.hpp.
 using dot_pack_function = void(void* panel, void const* source, std::int64_t row_stride, std::int64_t k_stride, std::int64_t row_low,
                                std::int64_t row_high, std::int64_t k_low, std::int64_t k_high, std::int64_t k);
-/// accumulators (+)= a panel x b panel: see emit_micro_kernel. `first`: 1 where they have no value yet, else 0.
-using dot_micro_function = void(void const* a, void const* b, void* accumulators, std::int64_t units, std::int64_t first);
+/// accumulators = old + a panel x b panel: see emit_micro_kernel.
+using dot_micro_function = void(void const* a, void const* b, void* accumulators, std::int64_t units, void const* old, std::int64_t old_row_bytes);
 /// What a CTA does with its accumulators.
 using dot_rest_function = void(std::uint64_t const* slots, std::uint32_t const* grid, std::int64_t cta, void* accumulators, void* arena, void* runtime);
 

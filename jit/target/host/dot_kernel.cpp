@@ -49,7 +49,7 @@ private:
   void numbers() {
     auto& n = numbers_;
     n.m = d.m, n.n = d.n, n.k = d.k;
-    n.element_bytes = r.element_bytes;
+    n.element_bytes = r.element_bytes, n.is_float = !is_int(r.compute);
     n.table_bytes = r.table_bytes(d), n.accumulator_bytes = r.accumulator_bytes(d);
     n.group = r.group, n.band = r.band;
     n.numbered = d.columns != -2, n.columns_known = d.columns >= 0, n.rows_known = d.rows >= 0, n.walked = d.walked;

@@ -20,8 +20,9 @@ void emit_dot_kernel(graph_view const& g, specialisation const& facts, dot_loop 
                      dot_cpu const& cpu, emit::emitter& e, llvm::Module& module, llvm::Function* entry, llvm::Function* rest,
                      std::int64_t scratch);
 
-/// acc[rows][vectors] (+)= a panel x b panel: `void (a, b, acc, i64 elements along k, i64 first)`, internal. `row_elements`:
-/// the accumulators' row stride; `tail`: valid lanes of the last vector, all of them when 0.
+/// acc[rows][vectors] = old + a panel x b panel: `void (a, b, acc, i64 elements along k, old, i64 bytes from row to row of
+/// old)`, internal. `old` is `acc`, or a row of what changes no sum. `row_elements`: the accumulators' row stride; `tail`:
+/// valid lanes of the last vector, all of them when 0.
 llvm::Function* emit_micro_kernel(dot_recipe const& r, dot_cpu const& cpu, llvm::Module& module, emit::capabilities caps,
                                   std::int64_t a_stride, std::int64_t row_elements, int rows, int vectors, int tail);
 
