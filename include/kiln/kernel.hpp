@@ -68,6 +68,10 @@ template <class T>
 inline constexpr bool is_parameter<ptr<T>> = true;
 template <class T, int Rank>
 inline constexpr bool is_parameter<array<T, Rank>> = true;
+template <class X>
+inline constexpr bool is_parameter<X const&> = is_parameter<X>;
+template <class X>
+inline constexpr bool is_parameter<X const> = is_parameter<X>;
 
 template <class F>
 struct signature {
@@ -76,7 +80,7 @@ struct signature {
 template <class L, class... P>
 struct signature<void (L::*)(context&, P...) const> {
   static constexpr bool known = true;
-  static constexpr bool parameters_known = (is_parameter<std::remove_cvref_t<P>> && ...);
+  static constexpr bool parameters_known = (is_parameter<P> && ...);
   static constexpr int parameters = sizeof...(P);
   template <class X>
   static constexpr X make(recorder& r) {
@@ -530,6 +534,11 @@ constexpr auto kernel(L) {
     return kernel_t<L, Name, detail::attributes_in<Args...>(), detail::no_grid>{};
   else
     return detail::no_kernel{};
+}
+template <class L>
+constexpr auto kernel(L) {
+  static_assert(detail::never<L>, "kiln[K-09] a kernel has a name: kernel<\"add\">([](context& k, ...) {...})");
+  return detail::no_kernel{};
 }
 /// The same with a function from problem sizes to the grid, for `my_kernel.grid(m, n)`.
 template <fixed_string Name, auto... Args, class L, class Grid>

@@ -257,3 +257,40 @@ inline constexpr auto assume_of_a_tile = kernel<"assume_of_a_tile">([](context& 
   store(p, 1.f);
 });
 #endif
+
+// case: when_of_a_number
+// expect-error: kiln[T-03] when needs a recorded b1 scalar; a condition that C++ knows is an `if constexpr`
+#if defined(TWIN) || defined(CASE_when_of_a_number)
+inline constexpr auto when_of_a_number = kernel<"when_of_a_number">([](context& k, ptr<f32> p) {
+  constexpr bool wide = true;
+#ifdef TWIN
+  if constexpr (wide) store(p + k.arange<64>(), 1.f);
+#else
+  k.when(wide, [&] { store(p + k.arange<64>(), 1.f); }); // expect-line
+#endif
+});
+#endif
+
+// case: arange_of_nothing
+// expect-error: kiln[T-02] arange<N>: N is at least 1
+#if defined(TWIN) || defined(CASE_arange_of_nothing)
+inline constexpr auto arange_of_nothing = kernel<"arange_of_nothing">([](context& k, ptr<f32> p) {
+#ifdef TWIN
+  store(p + k.arange<1>(), 1.f);
+#else
+  store(p + k.arange<0>(), 1.f); // expect-line
+#endif
+});
+#endif
+
+// case: full_of_nothing
+// expect-error: kiln[T-02] extents are at least 1
+#if defined(TWIN) || defined(CASE_full_of_nothing)
+inline constexpr auto full_of_nothing = kernel<"full_of_nothing">([](context& k, ptr<f32> p) {
+#ifdef TWIN
+  store(p + k.arange<4>(), k.full<f32, 4>(1));
+#else
+  store(p + k.arange<4>(), k.full<f32, 0>(1)); // expect-line
+#endif
+});
+#endif

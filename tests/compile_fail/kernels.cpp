@@ -158,3 +158,33 @@ inline constexpr auto too_many_texts = kernel<"too_many_texts">([](context& k, p
 });
 void use_too_many_texts() { too_many_texts.check(); }
 #endif
+
+// case: reference_parameter
+// expect-error: kiln[K-07] a kernel parameter must be ptr<T>, val<T> or array<T, Rank>
+#ifdef TWIN
+inline constexpr auto reference_parameter = kernel<"reference_parameter">([](context& k, ptr<f32> const& p) { store(p + k.arange<64>(), 1.f); });
+#elif defined(CASE_reference_parameter)
+inline constexpr auto reference_parameter = kernel<"reference_parameter">([](context& k, ptr<f32>& p) { store(p + k.arange<64>(), 1.f); }); // expect-line
+#endif
+
+// case: no_name
+// expect-error: kiln[K-09] a kernel has a name: kernel<"add">([](context& k, ...) {...})
+#ifdef TWIN
+inline constexpr auto no_name = kernel<"no_name">([](context& k, ptr<f32> p) { store(p + k.arange<64>(), 1.f); });
+#elif defined(CASE_no_name)
+inline constexpr auto no_name = kernel([](context& k, ptr<f32> p) { store(p + k.arange<64>(), 1.f); }); // expect-line
+#endif
+
+// case: no_warps
+// expect-error: {line}: kiln[R-CP08] attributes{.num_warps = 0}: valid 1..64
+#if defined(TWIN) || defined(CASE_no_warps)
+#ifdef TWIN
+inline constexpr int warps = 1;
+#else
+inline constexpr int warps = 0;
+#endif
+inline constexpr auto no_warps = kernel<"no_warps", attributes{.num_warps = warps}>([](context& k, ptr<f32> p) {
+  store(p + k.arange<64>(), 1.f); // expect-line
+});
+void use_no_warps() { no_warps.check(); }
+#endif

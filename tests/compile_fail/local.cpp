@@ -260,3 +260,47 @@ inline constexpr auto needs_layout_header = kernel<"needs_layout_header">([](con
 });
 void use_needs_layout_header() { needs_layout_header.check(); }
 #endif
+
+// case: no_slot_stored
+// expect-error: kiln[T-17] local_store takes one slot, b[i]; b is all of them
+#if defined(TWIN) || defined(CASE_no_slot_stored)
+inline constexpr auto no_slot_stored = kernel<"no_slot_stored">([](context& k, ptr<f32> p) {
+  auto b = k.local_alloc<f32, 64>(2);
+#ifdef TWIN
+  k.local_store(b[0], k.zeros<f32, 64>());
+#else
+  k.local_store(b, k.zeros<f32, 64>()); // expect-line
+#endif
+  store(p + k.arange<64>(), k.local_load(b[0]));
+});
+#endif
+
+// case: no_slot_loaded
+// expect-error: kiln[T-17] local_load takes one slot, b[i]; b is all of them
+#if defined(TWIN) || defined(CASE_no_slot_loaded)
+inline constexpr auto no_slot_loaded = kernel<"no_slot_loaded">([](context& k, ptr<f32> p) {
+  auto b = k.local_alloc<f32, 64>(2);
+  k.local_store(b[0], k.zeros<f32, 64>());
+#ifdef TWIN
+  store(p + k.arange<64>(), k.local_load(b[0]));
+#else
+  store(p + k.arange<64>(), k.local_load(b)); // expect-line
+#endif
+});
+#endif
+
+// case: no_slot_copied
+// expect-error: kiln[T-17] async_load takes one slot, b[i]; b is all of them
+#if defined(TWIN) || defined(CASE_no_slot_copied)
+inline constexpr auto no_slot_copied = kernel<"no_slot_copied">([](context& k, ptr<const f32> p, ptr<f32> q) {
+  auto b = k.local_alloc<f32, 64>(2);
+#ifdef TWIN
+  k.async_load(p + k.arange<64>(), b[0]);
+#else
+  k.async_load(p + k.arange<64>(), b); // expect-line
+#endif
+  k.async_load_commit_group();
+  k.async_load_wait_group(0);
+  store(q + k.arange<64>(), k.local_load(b[0]));
+});
+#endif

@@ -146,3 +146,66 @@ inline constexpr auto literal_in_let = kernel<"literal_in_let">([](context& k, p
 });
 void use_literal_in_let() { literal_in_let.check(); }
 #endif
+
+// case: pointer_index
+// expect-error: kiln[T-17] a recorded pointer has no []; load(p + i) reads, store(p + i, x) writes
+#if defined(TWIN) || defined(CASE_pointer_index)
+inline constexpr auto pointer_index = kernel<"pointer_index">([](context& k, ptr<const f32> p, ptr<f32> q) {
+  auto i = k.arange<64>();
+#ifdef TWIN
+  store(q + i, load(p + i));
+#else
+  store(q + i, p[i]); // expect-line
+#endif
+});
+#endif
+
+// case: pointer_star
+// expect-error: kiln[T-17] a recorded pointer has no *; load(p) reads, store(p, x) writes
+#if defined(TWIN) || defined(CASE_pointer_star)
+inline constexpr auto pointer_star = kernel<"pointer_star">([](context& k, ptr<f32> p) {
+#ifdef TWIN
+  store(p + 1, 1.f);
+#else
+  *(p + 1) = 1.f; // expect-line
+#endif
+  (void)k;
+});
+#endif
+
+// case: array_loaded
+// expect-error: kiln[T-17] load takes a part of an array, a.region(at(...), extent<...>), or pointers, a.data() + i
+#if defined(TWIN) || defined(CASE_array_loaded)
+inline constexpr auto array_loaded = kernel<"array_loaded">([](context& k, array<const f32, 1> a, ptr<f32> p) {
+#ifdef TWIN
+  store(p + k.arange<64>(), load(a.region(at(0), extent<64>)));
+#else
+  store(p + k.arange<64>(), load(a)); // expect-line
+#endif
+});
+#endif
+
+// case: array_stored
+// expect-error: kiln[T-17] store takes a part of an array, a.region(at(...), extent<...>), or pointers, a.data() + i
+#if defined(TWIN) || defined(CASE_array_stored)
+inline constexpr auto array_stored = kernel<"array_stored">([](context& k, array<f32, 1> a) {
+#ifdef TWIN
+  store(a.data() + k.arange<64>(), 1.f);
+#else
+  store(a, k.full<f32, 64>(1)); // expect-line
+#endif
+});
+#endif
+
+// case: region_size
+// expect-error: kiln[T-05] a region needs one start and one extent per axis of the array
+#if defined(TWIN) || defined(CASE_region_size)
+inline constexpr auto region_size = kernel<"region_size">([](context& k, array<f32, 2> a) {
+#ifdef TWIN
+  store(a.region(at(0, 0), extent<1, 64>), 1.f);
+#else
+  store(a.region(at(0, 0), extent<64>), 1.f); // expect-line
+#endif
+  (void)k;
+});
+#endif

@@ -161,6 +161,21 @@ inline constexpr auto combine_memory = kernel<"combine_memory">([](context& k, p
 void use_combine_memory() { combine_memory.check(); }
 #endif
 
+// case: combine_across
+// expect-error: kiln[K-14] reduce: a combine body may only compute with scalars, one by one; do this before the reduction
+#if defined(TWIN) || defined(CASE_combine_across)
+inline constexpr auto combine_across = kernel<"combine_across">([](context& k, ptr<f32> p) {
+  auto x = load(p + k.iota<0, 8, 16>() * 16 + k.iota<1, 8, 16>());
+#ifdef TWIN
+  auto top = reduce<max>(x);
+  store(p + k.arange<16>(), reduce<0>(x, [&](auto a, auto b) { return max(a + b, top); }));
+#else
+  store(p + k.arange<16>(), reduce<0>(x, [&](auto a, auto b) { return max(a + b, reduce<max>(x)); })); // expect-line
+#endif
+});
+void use_combine_across() { combine_across.check(); }
+#endif
+
 // case: scan_axis
 // expect-error: kiln[T-11] scan: no such axis
 #if defined(TWIN) || defined(CASE_scan_axis)

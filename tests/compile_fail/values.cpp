@@ -102,3 +102,33 @@ inline constexpr auto var_compound = kernel<"var_compound">([](context& k, ptr<f
   store(p, v);
 });
 #endif
+
+// case: plain_variable
+// expect-error: kiln[K-01] a C++ variable cannot take a recorded value; make it k.var(...)
+#if defined(TWIN) || defined(CASE_plain_variable)
+inline constexpr auto plain_variable = kernel<"plain_variable">([](context& k, ptr<f32> p, val<i32> n) {
+#ifdef TWIN
+  auto s = k.var(0.f);
+#else
+  float s = 0;
+#endif
+  for (auto i : k.range(0, n)) {
+    s += load(p + i); // expect-line
+  }
+  store(p, k.let(s));
+});
+#endif
+
+// case: equal_eight_bit_floats
+// expect-error: {line}: kiln[T-06] this operation does not accept the element type; cast<T>(...) the operands first
+#if defined(TWIN) || defined(CASE_equal_eight_bit_floats)
+inline constexpr auto equal_eight_bit_floats = kernel<"equal_eight_bit_floats">([](context& k, ptr<const f8e4m3> p, ptr<bool> q) {
+  auto x = load(p + k.arange<64>());
+#ifdef TWIN
+  store(q + k.arange<64>(), cast<f16>(x) == cast<f16>(x));
+#else
+  store(q + k.arange<64>(), x == x); // expect-line
+#endif
+});
+void use_equal_eight_bit_floats() { equal_eight_bit_floats.check(); }
+#endif

@@ -77,7 +77,8 @@ public:
   template <int N, element T = i32>
   constexpr auto arange(std::int64_t start = 0, site at = {}) {
     static_assert(is_int(dtype_of<T>), "kiln[T-06] arange needs an integer type; cast<f32>(k.arange<N>()) for numbers");
-    return tile<T, N>{r_, r_->push(op::iota, detail::type_of<tile<T, N>>(*r_), {}, {0, start}, at)};
+    static_assert(N >= 1, "kiln[T-02] arange<N>: N is at least 1");
+    if constexpr (N >= 1) return tile<T, N>{r_, r_->push(op::iota, detail::type_of<tile<T, N>>(*r_), {}, {0, start}, at)};
   }
   /// A tile of the coordinate along `Axis`: k.iota<1, 64, 32>() counts along the columns.
   template <int Axis, int... D>
@@ -90,8 +91,11 @@ public:
   constexpr auto full(S value, site at = {}) {
     static_assert(is_f8(dtype_of<T>) || weak_promotable<T, S> || std::same_as<T, S>,
                   "kiln[T-04] full: a floating number for an integer or b1 tile; write an integer");
-    detail::check_literal<T>(*r_, value);
-    return tile<T, D...>{r_, r_->push(op::constant, detail::type_of<tile<T, D...>>(*r_), {}, {detail::literal_bits<T>(value)}, at)};
+    static_assert(((D >= 1) && ...), "kiln[T-02] extents are at least 1");
+    if constexpr (((D >= 1) && ...)) {
+      detail::check_literal<T>(*r_, value);
+      return tile<T, D...>{r_, r_->push(op::constant, detail::type_of<tile<T, D...>>(*r_), {}, {detail::literal_bits<T>(value)}, at)};
+    }
   }
   /// A tile of zeros (b1: false); without extents a scalar. Errors: T-02.
   template <element T, int... D>
@@ -236,6 +240,10 @@ public:
     int middle = r_->push(op::if_else, {}, {}, {begin}, at);
     otherwise();
     end_when(begin, middle, at);
+  }
+  template <literal C, class... Branch>
+  constexpr void when(C, Branch&&...) {
+    static_assert(detail::never<C>, "kiln[T-03] when needs a recorded b1 scalar; a condition that C++ knows is an `if constexpr`");
   }
   /// Repeats `body` while `condition()`, evaluated before each pass, is true.
   template <class Condition, class Body>
@@ -460,6 +468,15 @@ public:
     static_assert(detail::dims_of<X>() == detail::extents_of<D...>, "kiln[T-05] local_store: the value's shape differs from the view's");
     r_->push(op::local_store, {}, {v.node_, detail::read(x, at).node_}, {}, at);
   }
+  template <class T, int... D>
+  constexpr auto local_load(bufs<T, D...> const& b) {
+    static_assert(detail::never<T>, "kiln[T-17] local_load takes one slot, b[i]; b is all of them");
+    return tile<T, D...>{b.recorder_, b.node_};
+  }
+  template <class T, int... D, class X>
+  constexpr void local_store(bufs<T, D...> const&, X const&) {
+    static_assert(detail::never<T>, "kiln[T-17] local_store takes one slot, b[i]; b is all of them");
+  }
   /// t[c] = v[c with c[axis] := idx[c]].
   template <class T, int... D, tile_like I>
   constexpr auto local_gather(view<T, D...> const& v, I const& idx, local_gather_options o = {}, site at = {}) {
@@ -484,6 +501,10 @@ public:
 
   // -- asynchronous copies ---------------------------------------------------------------------------------------------------
 
+  template <address_like A, class T, int... D>
+  constexpr void async_load(A const&, bufs<T, D...> const&, async_load_options = {}) {
+    static_assert(detail::never<T>, "kiln[T-17] async_load takes one slot, b[i]; b is all of them");
+  }
   /// Starts a copy from global memory into a view. Nothing of it may be read before the group it is committed to has been
   /// waited for. Masked-off elements become `.other`; without `.other` they are unspecified.
   /// Errors: T-04, T-05, T-13; R-HZ01, 02, 03, 06, 12.

@@ -107,17 +107,23 @@ constexpr auto bitcast(X const& x, site at = {}) {
 template <tile_like C, operand A, operand B>
 constexpr auto where(C const& condition, A const& a, B const& b, site at = {}) {
   static_assert(std::same_as<detail::element_of<C>, bool>, "kiln[T-03] where needs a b1 condition; compare first");
-  static_assert(!(literal<A> && literal<B>), "kiln[T-04] where needs a tile among its values; use k.full<T>(...) for one of them");
-  static_assert(detail::types_combine<A, B>(), "kiln[T-04] the values' element types do not combine; cast<T>(...) one of them");
-  constexpr detail::extents values = detail::common_extents<A, B>();
-  constexpr detail::extents all = detail::broadcast(detail::dims_of<C>(), values);
-  static_assert(values.rank >= 0 && all.rank >= 0, "kiln[T-05] the shapes of where do not broadcast: aligned at the last axis, extents must be equal or 1");
-  using T = detail::common_t<A, B>;
-  auto c = detail::read(condition, at);
-  recorder& r = *c.recorder_;
-  int x = detail::conform<T, all>(r, a, at).node_, y = detail::conform<T, all>(r, b, at).node_;
-  int m = detail::conform<bool, all>(r, c, at).node_;
-  return typename detail::tile_from<T, all>::type{&r, r.push(op::where, {dtype_of<T>, node_kind::value, r.nodes[x].shape}, {m, x, y}, {}, at)};
+  constexpr bool has_tile = !(literal<A> && literal<B>);
+  static_assert(has_tile, "kiln[T-04] where needs a tile among its values; use k.full<T>(...) for one of them");
+  if constexpr (has_tile) {
+    constexpr bool types = detail::types_combine<A, B>();
+    static_assert(types, "kiln[T-04] the values' element types do not combine; cast<T>(...) one of them");
+    constexpr detail::extents values = detail::common_extents<A, B>(), all = detail::broadcast(detail::dims_of<C>(), values);
+    constexpr bool shapes = values.rank >= 0 && all.rank >= 0;
+    static_assert(shapes, "kiln[T-05] the shapes of where do not broadcast: aligned at the last axis, extents must be equal or 1");
+    if constexpr (types && shapes) {
+      using T = detail::common_t<A, B>;
+      auto c = detail::read(condition, at);
+      recorder& r = *c.recorder_;
+      int x = detail::conform<T, all>(r, a, at).node_, y = detail::conform<T, all>(r, b, at).node_;
+      int m = detail::conform<bool, all>(r, c, at).node_;
+      return typename detail::tile_from<T, all>::type{&r, r.push(op::where, {dtype_of<T>, node_kind::value, r.nodes[x].shape}, {m, x, y}, {}, at)};
+    }
+  }
 }
 
 /// x * y + z with one rounding. Floating types; shapes broadcast, types promote.

@@ -81,6 +81,13 @@ public:
     return kiln::region<T, D...>{recorder_, n};
   }
 
+  template <int N, int... D>
+    requires(N != sizeof...(D))
+  constexpr auto region(detail::coordinates<N> const&, detail::extent_list<D...>) const {
+    static_assert(N == sizeof...(D), "kiln[T-05] a region needs one start and one extent per axis of the array");
+    return kiln::region<T, D...>{recorder_, node_};
+  }
+
   recorder* recorder_; ///< for the library
   int node_;           ///< for the library
 
@@ -159,6 +166,12 @@ constexpr auto load(A const& address, load_options o = {}, site at = {}) {
                       {static_cast<int>(o.cache), static_cast<int>(o.evict), o.is_volatile}, at)};
 }
 
+template <class T, int Rank>
+constexpr auto load(array<T, Rank> const& a, load_options = {}) {
+  static_assert(detail::never<T>, "kiln[T-17] load takes a part of an array, a.region(at(...), extent<...>), or pointers, a.data() + i");
+  return tile<std::remove_const_t<T>>{a.recorder_, a.node_};
+}
+
 /// Writes global memory. The value's shape broadcasts to the address's; its element type must be the pointer's.
 template <address_like A, operand V>
 constexpr auto store(A const& address, V const& value, store_options o = {}, site at = {}) {
@@ -186,6 +199,11 @@ constexpr auto store(A const& address, V const& value, store_options o = {}, sit
     int mask = o.mask.resolve(r, dtype::b1, r.nodes[p.node_].shape, ".mask", at);
     r.push(op::store, {}, {p.node_, v, mask}, {static_cast<int>(o.cache), static_cast<int>(o.evict)}, at);
   }
+}
+
+template <class T, int Rank, class V>
+constexpr void store(array<T, Rank> const&, V const&, store_options = {}) {
+  static_assert(detail::never<T>, "kiln[T-17] store takes a part of an array, a.region(at(...), extent<...>), or pointers, a.data() + i");
 }
 
 struct atomic_options {

@@ -284,7 +284,9 @@ constexpr bool is_b1() {
 // == and != are looked up in both orders by the language, so a mixed pair must find exactly one class responsible.
 #define KILN_DETAIL_EQUALITY(symbol, code)                                                                             \
   friend constexpr auto operator symbol(located<Self> l, located<Self> r) {                                            \
-    return binary<op::code>(l.value, r.value, l.at);                                                                   \
+    auto const x = binary<op::code>(l.value, r.value, l.at);                                                           \
+    if constexpr (!operation_accepts<op::code, Self, Self>()) x.recorder_->fail_at(x.node_) << KILN_DETAIL_TEXT_ACCEPTS; \
+    return x;                                                                                                          \
   }                                                                                                                    \
   template <tile_like R>                                                                                               \
     requires(ordered_before<R, Self>())                                                                                \
@@ -406,6 +408,18 @@ public:
   int node_;           ///< for the library
 };
 
+/// `float s = 0; s += x;`: a C++ variable cannot take a recorded value. Only here to say so.
+#define KILN_DETAIL_PLAIN_TARGET(symbol)                                                                               \
+  template <literal L, tile_like X>                                                                                    \
+  constexpr void operator symbol(L&, X const&) KILN_DETAIL_REFUSE(KILN_DETAIL_TEXT_PLAIN_TARGET, detail::never<X>) {   \
+    KILN_DETAIL_CHECK(KILN_DETAIL_TEXT_PLAIN_TARGET, detail::never<X>)                                                 \
+  }
+#define KILN_DETAIL_TEXT_PLAIN_TARGET "kiln[K-01] a C++ variable cannot take a recorded value; make it k.var(...)"
+KILN_DETAIL_PLAIN_TARGET(+=)
+KILN_DETAIL_PLAIN_TARGET(-=)
+KILN_DETAIL_PLAIN_TARGET(*=)
+#undef KILN_DETAIL_PLAIN_TARGET
+
 namespace detail {
 template <class I>
 constexpr bool is_offset() {
@@ -447,6 +461,16 @@ public:
   constexpr explicit operator bool() const {
     static_assert(detail::never<T>, "kiln[K-02] a recorded pointer has no C++ truth value; pass a flag as val<bool> instead");
     return false;
+  }
+  template <class I>
+  constexpr auto operator[](I const&) const {
+    static_assert(detail::never<I>, "kiln[T-17] a recorded pointer has no []; load(p + i) reads, store(p + i, x) writes");
+    return tile<value_type, D...>{recorder_, node_};
+  }
+  template <class X = T>
+  constexpr auto operator*() const {
+    static_assert(detail::never<X>, "kiln[T-17] a recorded pointer has no *; load(p) reads, store(p, x) writes");
+    return tile<value_type, D...>{recorder_, node_};
   }
 
   /// Moves by whole elements. Shapes: broadcast of both. An i32 offset is widened before it is scaled.

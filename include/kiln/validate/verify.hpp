@@ -26,6 +26,7 @@ public:
 
   constexpr diagnostic run() {
     if (!tables() || (g_.attrs.cluster != dims{} && !verify_cluster_size(g_, error_))) return error_;
+    if ((g_.attrs.num_warps < 1 || g_.attrs.num_warps > 64) && !verify_warps(g_, error_)) return error_;
     int const n = g_.size();
     nodes_ = g_.nodes.items;
     pool_ = g_.operand_pool.items;
@@ -265,6 +266,11 @@ private:
       region_of_[i_] = here_;
       if (in_combine_ > 0 && !has(n_->code, trait::pure)) {
         bad("K-14") << "a combine body may only compute with scalars; read vars and memory before it";
+        return false;
+      }
+      bool const across = !has(n_->code, trait::elementwise) && n_->code != op::constant && n_->code != op::combine_arg;
+      if (in_combine_ > 0 && (n_->shape != 0 || across)) {
+        bad("K-14") << "a combine body may only compute with scalars, one by one; do this before the reduction";
         return false;
       }
       if (n_->code == op::param && (open_.size() > 0 || i_ >= count(g_.params)) && !workspace()) return false;

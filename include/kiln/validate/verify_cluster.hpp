@@ -156,6 +156,14 @@ constexpr bool verify_cluster_operation(graph_view const& g, int i, diagnostic& 
   }
 }
 
+/// R-CP08: how many warps a CTA can have anywhere; the target's own limit is in capacity.hpp.
+constexpr bool verify_warps(graph_view const& g, diagnostic& d) {
+  d.node = 0;
+  while (d.node + 1 < g.size() && g[d.node].line == 0) ++d.node; // parameters have no line
+  message(d) << "kiln[R-CP08] attributes{.num_warps = " << g.attrs.num_warps << "}: valid 1..64";
+  return false;
+}
+
 /// R-CP11: how many CTAs a cluster can have anywhere.
 constexpr bool verify_cluster_size(graph_view const& g, diagnostic& d) {
   dims const& c = g.attrs.cluster;
