@@ -62,6 +62,7 @@ int main(int argc, char** argv) {
                        {"rows", "N", "of the random matrix"},
                        {"columns", "N", "of the random matrix"}});
     if (p.has("in")) {
+      p.only_without_files({"rows", "columns"});
       std::string const file = p.need("in");
       npy_array const x = lesson::read(file, 2);
       lesson::by_float(file, x.type(), [&]<class T>(T) { run<T>(p, x); });

@@ -50,7 +50,7 @@ template <class Index>
 void check_indices(std::string const& file, npy_array const& indices, i64 rows) {
   for (Index i : indices.as<Index>())
     if (i < 0 || i >= rows)
-      throw lesson::usage_error(file + ": holds the index " + std::to_string(i) + "; the table has rows 0 to " + std::to_string(rows - 1));
+      throw lesson::usage_error(file + ": holds the index " + std::to_string(i) + "; the table has " + (rows == 0 ? "no rows" : "rows 0 to " + std::to_string(rows - 1)));
 }
 
 void choose(lesson::program& p, npy_array const& table, std::string const& file, npy_array const& indices, dtype shown) {
@@ -76,6 +76,7 @@ int main(int argc, char** argv) {
                        {"rows", "N", "without files: rows of a random table, and how many are picked"},
                        {"columns", "N", "without files: columns of the random table"}});
     if (p.has("table") || p.has("indices")) {
+      p.only_without_files({"rows", "columns"});
       std::string const table_file = p.need("table"), index_file = p.need("indices");
       npy_array const table = lesson::read(table_file, 2), indices = lesson::read(index_file, 1);
       dtype const t = table.type();

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
+#include <new>
 
 namespace lesson {
 
@@ -35,10 +36,18 @@ program::program(int argc, char** argv, std::string what, std::vector<option> op
   options_.push_back({"help", "", "this text"});
   for (int i = 1; i < argc; ++i) {
     std::string name = argv[i];
+    if (name == "-h") name = "--help";
+    std::size_t const equals = name.starts_with("--") ? name.find('=') : std::string::npos;
+    std::optional<std::string> joined; // --name=value
+    if (equals != std::string::npos) joined = name.substr(equals + 1), name.resize(equals);
     auto known = std::ranges::find_if(options_, [&](option const& o) { return name == "--" + o.name; });
     if (known == options_.end()) throw usage_error("unknown option '" + name + "'; --help shows them");
     std::string value;
-    if (!known->value.empty()) {
+    if (known->value.empty()) {
+      if (joined) throw usage_error(name + " takes no value");
+    } else if (joined) {
+      value = *joined;
+    } else {
       if (i + 1 == argc) throw usage_error(name + " needs a value: " + name + " " + known->value);
       value = argv[++i];
     }
@@ -70,13 +79,18 @@ std::string program::need(std::string const& name) const {
   return *value;
 }
 
+void program::only_without_files(std::initializer_list<char const*> names) const {
+  for (char const* name : names)
+    if (has(name)) throw usage_error(std::string("--") + name + " is for random numbers; leave it out where files are given");
+}
+
 i64 program::number(std::string const& name, i64 otherwise, i64 least) const {
   auto value = text(name);
   if (!value) return otherwise;
   i64 n = 0;
   auto [end, failed] = std::from_chars(value->data(), value->data() + value->size(), n);
-  if (failed != std::errc() || end != value->data() + value->size() || n < least)
-    throw usage_error("--" + name + " takes a whole number of at least " + std::to_string(least) + ", not '" + *value + "'");
+  if (failed != std::errc() || end != value->data() + value->size() || n < least || n > 1'000'000'000)
+    throw usage_error("--" + name + " takes a whole number from " + std::to_string(least) + " to 1000000000, not '" + *value + "'");
   return n;
 }
 
@@ -130,6 +144,8 @@ int guarded(std::function<int()> const& run) {
     return complain(e.what(), 2);
   } catch (kiln::npy_error const& e) {
     return complain(e.what(), 2);
+  } catch (std::bad_alloc const&) {
+    return complain("there is not enough memory for this size", 1);
   } catch (std::exception const& e) {
     return complain(e.what(), 1);
   }

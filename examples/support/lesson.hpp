@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -30,7 +31,7 @@ struct option {
   std::string summary;
 };
 
-/// The command line of one lesson. `--help`, `--device D`, `--brief` and `--repeat N` are always there.
+/// The command line of one lesson, `--name value` or `--name=value`. `--help`, `--device D`, `--brief` and `--repeat N` are always there.
 class program {
 public:
   /// `what` stands at the front of result lines. Errors: usage_error for unknown or incomplete options and for a device
@@ -46,7 +47,9 @@ public:
   std::optional<std::string> text(std::string const& name) const;
   /// The value of an option that another one makes necessary. Errors: usage_error where it is absent.
   std::string need(std::string const& name) const;
-  /// Errors: usage_error unless it is a whole number of at least `least`.
+  /// Errors: usage_error where one of these options, which say how large random data are, stands beside a user's files.
+  void only_without_files(std::initializer_list<char const*> names) const;
+  /// Errors: usage_error unless it is a whole number from `least` to a thousand million.
   i64 number(std::string const& name, i64 otherwise, i64 least = 0) const;
   /// Prose between results; silent in brief mode.
   void say(std::string const& line) const;
@@ -138,6 +141,13 @@ constexpr double rounding() {
   else if constexpr (std::is_same_v<T, kiln::f16>) return 1.0 / 2048;
   else if constexpr (std::is_same_v<T, kiln::f32>) return 1.0 / (1 << 24);
   else return 0;
+}
+/// The largest finite number of T.
+template <class T>
+constexpr double largest_finite() {
+  if constexpr (std::is_same_v<T, kiln::f16>) return 65504;
+  else if constexpr (std::is_same_v<T, kiln::bf16>) return 0x1.fep127;
+  else return static_cast<double>(std::numeric_limits<T>::max());
 }
 /// "2048x1024 f32"
 std::string size_text(std::vector<i64> const& extents, kiln::dtype t);

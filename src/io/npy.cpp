@@ -247,8 +247,8 @@ npy_array read(fs::path const& file, dtype const* expected) {
   if (have < 10) throw npy_error(file, "is truncated: it ends inside the header");
   auto byte = [&](std::size_t i) { return std::to_integer<std::size_t>(prefix[i]); };
   std::size_t version = byte(6);
-  if (version < 1 || version > 3)
-    throw npy_error(file, "has format version " + std::to_string(version) + "; versions 1, 2 and 3 are known");
+  if (version < 1 || version > 3 || byte(7) != 0)
+    throw npy_error(file, "has format version " + std::to_string(version) + "." + std::to_string(byte(7)) + "; versions 1.0, 2.0 and 3.0 are known");
   std::size_t length = byte(8) | byte(9) << 8;
   if (version > 1) {
     if (read_up_to(file, fd.get(), prefix.data() + 10, 2) < 2)

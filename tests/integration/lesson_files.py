@@ -115,6 +115,17 @@ with tempfile.TemporaryDirectory() as folder:
                 np.save("i.npy", indices)
                 good("06_gather", ["--table", "t.npy", "--indices", "i.npy"], "y.npy", np.ascontiguousarray(table[indices]), f"gather {dtype} {index} {order}")
 
+    # Products beyond the largest number are infinite, as they are in NumPy; so are sums on the way.
+    for dtype, scale in [("float16", 1e3), ("float32", 1e30), ("bf16", 1e30)]:
+        a, b = make((70, 45), "float32", "C") * np.float32(scale), make((45, 101), "float32", "C") * np.float32(scale)
+        np.save("a.npy", bf16(a) if dtype == "bf16" else a.astype(dtype))
+        np.save("b.npy", bf16(b) if dtype == "bf16" else b.astype(dtype))
+        r = run("05_matmul", "--a=a.npy", "--b=b.npy", "--out=c.npy")
+        expect(r.returncode == 0, f"matmul {dtype} beyond its range: {r.stderr}")
+        if r.returncode == 0:
+            expect(not np.all(np.isfinite(to_double(np.load("c.npy")))), f"matmul {dtype}: nothing is beyond the range")
+            os.remove("c.npy")
+
     # An output file may be an input; NaN and infinity pass.
     x = make((2, 6), "float32", "C")
     x[0, 0], x[1, 1] = np.inf, np.nan
@@ -132,7 +143,7 @@ with tempfile.TemporaryDirectory() as folder:
     np.save("i.npy", np.array([0, 4], np.int32))
     np.save("f.npy", np.array([0.0, 1.0], np.float32))
     whole = open("m.npy", "rb").read()
-    for name, content in [("short.npy", whole[:-1]), ("head.npy", whole[:40]), ("long.npy", whole + b"x"), ("text.npy", b"1,2,3\n"), ("empty.npy", b"")]:
+    for name, content in [("short.npy", whole[:-1]), ("head.npy", whole[:40]), ("long.npy", whole + b"x"), ("text.npy", b"1,2,3\n"), ("empty.npy", b""), ("version.npy", whole[:7] + b"\1" + whole[8:])]:
         with open(name, "wb") as f:
             f.write(content)
     refused("05_matmul", ["--a", "m.npy", "--b", "m.npy"], "c.npy", "has 4 rows, but m.npy has 6 columns", "matmul: inner sizes")
@@ -143,7 +154,11 @@ with tempfile.TemporaryDirectory() as folder:
     refused("05_matmul", ["--a", "double.npy", "--b", "double.npy"], "c.npy", "double.npy", "matmul: f64")
     refused("05_matmul", ["--a", "big.npy", "--b", "m.npy"], "c.npy", "big-endian", "matmul: byte order")
     refused("05_matmul", ["--a", "m.npy", "--b", "m.npy", "--colour", "red"], "c.npy", "--colour", "matmul: unknown option")
-    for name in ["short.npy", "head.npy", "empty.npy", "text.npy", "long.npy", "double.npy", "vector.npy", "i.npy"]:
+    refused("05_matmul", ["--a", "m.npy", "--b", "m.npy", "--brief=yes"], "c.npy", "--brief takes no value", "matmul: a flag with a value")
+    refused("05_matmul", ["--a", "m.npy", "--b", "m.npy", "--size", "3"], "c.npy", "--size is for random numbers", "matmul: a size beside files")
+    refused("03_softmax", ["--in", "m.npy", "--rows", "3"], "y.npy", "--rows is for random numbers", "softmax: rows beside a file")
+    refused("03_softmax", ["--rows", "3000000000"], "y.npy", "--rows takes a whole number from 0 to 1000000000", "softmax: too many rows")
+    for name in ["short.npy", "head.npy", "empty.npy", "text.npy", "long.npy", "version.npy", "double.npy", "vector.npy", "i.npy"]:
         refused("03_softmax", ["--in", name], "y.npy", name, f"softmax: {name}")
     refused("06_gather", ["--table", "m.npy", "--indices", "i.npy"], "y.npy", "holds the index 4; the table has rows 0 to 3", "gather: index out of range")
     refused("06_gather", ["--table", "m.npy", "--indices", "f.npy"], "y.npy", "f.npy: holds f32; indices are i32 or i64", "gather: float indices")
