@@ -347,7 +347,7 @@ emit_kind parse_emit_kind(std::string_view name) {
   if (name == "ir") return emit_kind::ir;
   if (name == "asm") return emit_kind::assembly;
   if (name == "obj") return emit_kind::object;
-  throw std::invalid_argument("'" + std::string(name) + "' is nothing to emit; use ir-before, ir, asm or obj");
+  throw std::invalid_argument("'" + std::string(name) + "' is nothing to emit; use graph, ir-before, ir, asm or obj");
 }
 
 } // namespace kiln::jit

@@ -48,7 +48,7 @@ disk_cache open_cache() { return disk_cache(cache_options::from_environment(vers
 int cache_stats_command() {
   disk_cache cache = open_cache();
   cache_stats const s = cache.stats();
-  std::printf("directory  %s%s\n", cache.options().directory.c_str(), cache.options().enabled ? "" : "  (off: KILN_CACHE)");
+  std::printf("directory  %s%s\n", cache.options().directory.empty() ? "none" : cache.options().directory.c_str(), cache.options().enabled ? "" : "  (not used)");
   std::printf("entries    %" PRIu64 "\nsize       %.1f MiB of %.0f MiB\n", s.entries, static_cast<double>(s.bytes) / (1 << 20),
               static_cast<double>(cache.options().max_bytes) / (1 << 20));
   return 0;
