@@ -165,10 +165,10 @@ private:
   void copy_by_k() {
     // Whole vectors from row 0 on; where the box starts later, element by element.
     const std::int64_t pair = r.pairs ? 2 : 1;
-    auto* ok = all({b.CreateICmpEQ(row_low_, number(0)), b.CreateICmpEQ(k_low_, number(0)), b.CreateICmpSGT(row_high_, number(0)),
-                    b.CreateICmpSGT(k_high_, number(0))});
+    auto* ok = b.CreateICmpEQ(row_low_, number(0));
+    if (r.pairs) ok = all({ok, b.CreateICmpEQ(k_low_, number(0)), b.CreateICmpSGT(row_high_, number(0)), b.CreateICmpSGT(k_high_, number(0))});
     auto* rows = b.CreateSelect(ok, b.CreateAnd(row_high_, number(-r.lanes)), row_low_);
-    auto* ks = b.CreateSelect(ok, b.CreateAnd(k_high_, number(-pair)), k_low_);
+    Value* ks = r.pairs ? b.CreateSelect(ok, b.CreateAnd(k_high_, number(-pair)), k_low_) : k_high_;
     loop(k_low_, ks, pair, [&](Value* k) {
       loop(row_low_, rows, r.lanes, [&](Value* row) {
         Value* x = converted(load(dense_source(row, k), static_cast<unsigned>(r.lanes)));
@@ -182,7 +182,7 @@ private:
       });
     });
     one_by_one(rows, row_high_, k_low_, ks);
-    one_by_one(row_low_, row_high_, ks, k_high_);
+    if (r.pairs) one_by_one(row_low_, row_high_, ks, k_high_);
   }
 
   void transpose() {
