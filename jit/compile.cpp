@@ -14,6 +14,7 @@
 #include "kiln/graph/cluster.hpp"
 #include "kiln/graph/hash.hpp"
 #include "kiln/graph/save.hpp"
+#include "kiln/validate/capacity.hpp"
 #include "kiln/version.hpp"
 #include "src/cache/disk_cache.hpp"
 #include "src/graph/passes/passes.hpp"
@@ -97,6 +98,10 @@ cache_key key_of(graph_view const& g, specialisation const& facts, target const&
 
 void fill(jit::module_builder& m, graph_view const& prepared, specialisation const& facts, jit::host_cpu const& cpu, jit::code_info& info) {
   if (m.target.family == target_family::host) {
+    // What fits here fits a GPU: the host has limits, although its memory has not.
+    if (diagnostic const d = check_capacity(prepared, targets::host); !d.ok())
+      throw compile_error(std::string(prepared.name.empty() ? m.symbol : prepared.name), "host", "placing local memory",
+                          (prepared.nodes[d.node].line > 0 ? std::string(prepared.file(d.node)) + ":" + std::to_string(prepared.nodes[d.node].line) + ": " : std::string()) + std::string(d.view()));
     // One thread runs a CTA, or a cluster of them: tasks become one program.
     bool const tasks = cluster_size(prepared.attrs) > 1 || std::any_of(prepared.nodes.begin(), prepared.nodes.end(), [](node const& n) { return is_of_tasks(n.code); });
     graph one;

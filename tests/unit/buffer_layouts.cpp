@@ -415,6 +415,22 @@ void expect_local_view() {
       }
     }
 }
+// The graph says of which version a layout is, for targets to refuse; there are three.
+TEST(buffer_layouts, wmma_layouts_are_marked) {
+  for (int version : {0, 1, 3, 4}) {
+    recorder r;
+    r.attrs.num_warps = 1;
+    context k(r);
+    auto x = require_amd_wmma_layout(k, k.zeros<f32, 16, 16>(), {.version = version});
+    if (version == 1 || version == 3) {
+      ASSERT_TRUE(r.error.ok()) << r.error.text;
+      EXPECT_EQ(r.view().attribute(x.node_, 0), 1 + version);
+    } else {
+      EXPECT_EQ(std::string(r.error.text), "kiln[R-LY01] wmma layouts have the versions 1 to 3 (got " + std::to_string(version) + ")");
+    }
+  }
+}
+
 TEST(buffer_layouts, what_a_thread_holds) {
   expect_local_view<layout::mma_accumulator<64, 64>(4), 64, 64>();
   expect_local_view<layout::registers(layout::threads<32, 4>({128, 1}), layout::values<16, 2>({4, 64})), 64, 64>();

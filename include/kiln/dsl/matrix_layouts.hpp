@@ -261,10 +261,18 @@ constexpr register_map dot_operand(int warps = 1) {
 
 } // namespace layout
 
-/// Pins a matrix to the layout of AMD wmma instructions. Errors: R-LY05, R-LY07.
+/// Pins a matrix to the layout of AMD wmma instructions. On GPUs without them, or with those of another version, the kernel is refused
+/// where it is compiled for them; the host takes it. Errors: R-LY05, R-LY07, R-TG01.
 template <int Rows, int Columns, class T>
 constexpr auto require_amd_wmma_layout(context& k, tile<T, Rows, Columns> const& x, layout::amd_wmma_options const& o, site at = {}) {
-  return k.require_layout(x, layout::amd_wmma<Rows, Columns>(o), {}, at);
+  auto y = k.require_layout(x, layout::amd_wmma<Rows, Columns>(o), {}, at);
+  recorder& r = detail::recorder_of(y, y);
+  if (r.nodes[y.node_].code != op::require_layout) return y;
+  if (o.version < 1 || o.version > 3)
+    r.fail(at) << "kiln[R-LY01] wmma layouts have the versions 1 to 3 (got " << o.version << ")";
+  else
+    r.attribute_pool[r.nodes[y.node_].attributes] = 1 + o.version;
+  return y;
 }
 
 } // namespace kiln

@@ -254,6 +254,14 @@ registers lowering<op::constant>::emit(lowerer& k, int node) { return k.compute(
 // Here the threads are known: those of the agent that runs the statement.
 registers lowering<op::require_layout>::emit(lowerer& k, int node) {
   std::string why;
+  if (std::int64_t const version = k.g.attribute(node, 0) - 1; version >= 1) { // of AMD's wmma
+    std::string const name(k.target.name());
+    if (k.target.matrix != matrix_unit::wmma)
+      k.fail(node, "kiln[R-TG01] require_amd_wmma_layout: " + name + " has no wmma instructions; require_layout takes the layouts of others (layout::mma_accumulator, wgmma_acc, mfma_acc)");
+    int const has = k.target.arch == 0x1250 ? 3 : k.target.arch >= 0x1200 ? 2 : 1; // 2 and 3 put rows in the same lanes
+    if ((version == 1) != (has == 1))
+      k.fail(node, "kiln[R-TG01] require_amd_wmma_layout: version " + std::to_string(version) + " of wmma, " + name + " has version " + std::to_string(has) + "; give .version = " + std::to_string(has));
+  }
   if (!named_layout(register_layout_of(k.g, node), k.g.shape_of(node), k.cta, why)) k.fail(node, why);
   return k.element_wise(node, k.plan.of(node));
 }

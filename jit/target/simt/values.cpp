@@ -396,14 +396,24 @@ void lowerer::touch(local_event::kind what, std::int64_t offset, std::int64_t by
 }
 
 void lowerer::place_buffers() {
+  auto name_of_buffer = [&](int i) {
+    diagnostic d;
+    {
+      kiln::detail::message m(d);
+      kiln::detail::put_buffer_name(m, g, i);
+    }
+    return std::string(d.view());
+  };
   auto up = [](std::int64_t v, std::int64_t a) { return (v + a - 1) / a * a; };
-  std::int64_t static_at = static_base;
+  std::int64_t static_at = static_base, most = 0;
+  int largest = -1;
   std::string table;
   for (std::size_t i = 0; i < g.buffers.size(); ++i) {
     buffer_info const& info = g.buffers[i];
     if (info.where == storage::tmem)
-      fail(info.node, "kiln[R-CP05] local_alloc in tensor memory: " + std::string(target.name()) +
-                          " lowering has none; use storage::smem");
+      fail(info.node, "kiln[R-CP05] " + name_of_buffer(static_cast<int>(i)) + ": " + std::string(target.name()) +
+                          (target.has_tensor_memory() ? " has tensor memory, but kiln does not compile for it yet; run the kernel on the host, or use storage::smem"
+                                                      : " has no tensor memory; use storage::smem"));
     buffer_swizzled.push_back(spreads_over_banks(static_cast<int>(i)));
     int const owner = g.storage_of(static_cast<int>(i));
     if (owner != static_cast<int>(i)) { // its storage came before it
@@ -428,8 +438,9 @@ void lowerer::place_buffers() {
       static_arrays[static_cast<int>(i)] = array;
     }
     at += total;
-    table += (table.empty() ? "" : ", ") + std::string(info.name >= 0 ? g.string(info.name) : "unnamed") + " " +
-             std::to_string(total);
+    if (total > most) most = total, largest = info.node;
+    table += (table.empty() ? "" : ", ") + name_of_buffer(owner) + " " +
+             (info.slots > 1 ? std::to_string(info.slots) + " x " + std::to_string(kiln::detail::slot_stride(g, info)) : std::to_string(total));
   }
   std::int64_t const fixed = static_at - static_base;
   if (fixed > static_cast<std::int64_t>(target.static_shared_bytes))
@@ -461,7 +472,7 @@ void lowerer::place_buffers() {
   }
   data_bytes = (data_bytes + 127) / 128 * 128; // scratch memory behind the buffers starts aligned for any access
   if (data_bytes + fixed > static_cast<std::int64_t>(target.shared_bytes))
-    fail(-1, "kiln[R-CP01] shared memory: " + std::to_string(data_bytes + fixed) + " bytes (" + table + "), " +
+    fail(largest, "kiln[R-CP01] shared memory: " + std::to_string(data_bytes + fixed) + " bytes (" + table + "), " +
                  std::string(target.name()) + " has " + std::to_string(target.shared_bytes) +
                  "; use smaller tiles or fewer slots");
   result.static_shared_bytes = static_cast<std::uint32_t>(fixed);
