@@ -85,7 +85,7 @@ void local_access::check_read(i32 offset) {
       char const* const rule = rule_of_sharing(false);
       if (agent_.news(node_, rule))
         fault(rule, offset, " is read, but its bytes were last written through ", place(agent_, s.leaf, offset), " (",
-              agent_.line_of(s.writer), "); write it first, or declare the pun with .allow_pun");
+              agent_.line_of(s.writer), "); write it first", std::string_view(rule) == "R-AL16" ? ", or declare the pun with .allow_pun" : "");
       return;
     }
     if (s.poison) {

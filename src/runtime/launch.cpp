@@ -48,7 +48,8 @@ void check_grid(kernel_entry const& kernel, grid const& g) {
   check('z', g.z, largest_grid.z);
 }
 
-void check_pointers(kernel_entry const& kernel, backend& where, std::span<argument const> arguments) {
+void check_pointers(kernel_entry& kernel, backend& where, std::span<argument const> arguments) {
+  auto const& alignment = state_of(kernel).alignment;
   auto* gpu = where.record().kind == device_kind::host ? nullptr : static_cast<gpu_backend*>(&where);
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     param_info const& p = kernel.graph.params[i];
@@ -61,6 +62,8 @@ void check_pointers(kernel_entry const& kernel, backend& where, std::span<argume
     auto size = static_cast<std::uint64_t>(bytes_of(p.type));
     if (a.bits % size)
       throw error(parameter_text(kernel, static_cast<int>(i)) + ": the address is not a multiple of the element's " + std::to_string(size) + " bytes");
+    if (i < alignment.size() && alignment[i] > size && a.bits % alignment[i])
+      throw error(parameter_text(kernel, static_cast<int>(i)) + ": the address is not a multiple of " + std::to_string(alignment[i]) + " bytes, as the kernel promises (match_buffer with .align, or multiple_of)");
     if (!gpu || empty || a.bits == 0) continue;
     if (std::string why = gpu->refusal_of(reinterpret_cast<void const*>(a.bits)); !why.empty())
       throw error(parameter_text(kernel, static_cast<int>(i)) + ": " + why);

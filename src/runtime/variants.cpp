@@ -2,6 +2,7 @@
 // or loaded. Warm: the facts are packed into a few words and looked up.
 #include "src/runtime/variants.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -304,10 +305,29 @@ kernel_info info_of(kernel_state const& s, variant const& v) {
 
 } // namespace
 
+namespace {
+/// What `match_buffer` with .align, and `multiple_of` of a parameter, promise about addresses, wherever the kernel goes.
+std::vector<std::uint64_t> promised_alignment(graph_view const& g) {
+  std::vector<std::uint64_t> found;
+  int depth = 0;
+  for (int i = 0; i < g.size(); ++i) {
+    depth += has(g[i].code, trait::opens) - has(g[i].code, trait::closes);
+    if (depth != 0 || g[i].code != op::multiple_of) continue;
+    node const& of = g[g.operand(i, 0)];
+    if (of.code != op::param || of.kind != node_kind::pointer) continue;
+    found.resize(g.params.size());
+    auto& known = found[static_cast<std::size_t>(g.attribute(g.operand(i, 0), 0))];
+    known = std::max(known, static_cast<std::uint64_t>(g.attribute(i, 0)));
+  }
+  return found;
+}
+} // namespace
+
 kernel_state& state_of(kernel_entry& kernel) {
   std::atomic_ref<kernel_state*> state(kernel.state);
   if (kernel_state* s = state.load(std::memory_order_acquire)) return *s;
   auto* fresh = new kernel_state; // NOLINT: lives until the process ends, as kernels do
+  fresh->alignment = promised_alignment(kernel.graph);
   kernel_state* expected = nullptr;
   if (state.compare_exchange_strong(expected, fresh, std::memory_order_acq_rel)) return *fresh;
   delete fresh;

@@ -104,7 +104,7 @@ void use_foreign_leaf() { foreign_leaf.check(); }
 #endif
 
 // case: leaf_twice
-// expect-error: kiln[R-AL07] A appears twice in the overlap tree of sp
+// expect-error: kiln[R-AL07] A appears twice in the overlap tree of sp (paths 0 and 1.0)
 #if defined(TWIN) || defined(CASE_leaf_twice)
 inline constexpr auto leaf_twice = kernel<"leaf_twice">([](context& k, ptr<f16> p) {
   auto sp = k.storage_alias_spec({.name = "sp"});

@@ -118,7 +118,7 @@ void use_too_early() { too_early.check(); }
 #endif
 
 // case: get_before_allocate
-// expect-error: kiln[R-PA04] get before allocate
+// expect-error: kiln[R-PA04] get(a) before allocate
 #if defined(TWIN) || defined(CASE_get_before_allocate)
 inline constexpr auto get_before_allocate = kernel<"get_before_allocate">([](context& k) {
   smem_allocation<f32, 64> a{.name = "a"};

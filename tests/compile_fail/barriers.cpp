@@ -322,10 +322,10 @@ void use_wrong_slot_released() { wrong_slot_released.check(); }
 #endif
 
 // case: no_such_parity
-// expect-error: kiln[R-BR04] barrier_wait with parity 2; valid are 0 and 1
+// expect-error: kiln[R-BR04] b: barrier_wait with parity 2; valid are 0 and 1
 #if defined(TWIN) || defined(CASE_no_such_parity)
 inline constexpr auto no_such_parity = kernel<"no_such_parity">([](context& k, ptr<const f32> p, ptr<f32> q, val<i32> n) {
-  auto b = k.alloc_barriers(1);
+  auto b = k.alloc_barriers(1, {.name = "b"});
   k.barrier_arrive(b[0]);
 #ifdef TWIN
   k.barrier_wait(b[0], 0);
@@ -509,14 +509,14 @@ void use_too_high_a_count() { too_high_a_count.check(); }
 #endif
 
 // case: odd_bytes
-// expect-error: kiln[R-BD06] async_load_bulk moves a multiple of 16 bytes
+// expect-error: kiln[R-BD06] async_load_bulk into a: 28 B; it moves a multiple of 16
 #if defined(TWIN) || defined(CASE_odd_bytes)
 inline constexpr auto odd_bytes = kernel<"odd_bytes">([](context& k, ptr<const f32> p, ptr<f32> q, val<i32> n) {
   auto b = k.alloc_barriers(1);
 #ifdef TWIN
-  auto a = k.local_alloc<f32, 8>(1);
+  auto a = k.local_alloc<f32, 8>(1, {.name = "a"});
 #else
-  auto a = k.local_alloc<f32, 7>(1);
+  auto a = k.local_alloc<f32, 7>(1, {.name = "a"});
 #endif
   k.barrier_expect_bytes(b[0], bytes_of(a[0]));
   k.async_load_bulk(p, a[0], b[0]); // expect-line

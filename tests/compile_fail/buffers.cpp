@@ -193,10 +193,10 @@ void use_fragment_read_first() { fragment_read_first.check(); }
 #endif
 
 // case: array_index_outside
-// expect-error: kiln[R-BD01] index 3 along axis 1 of a local array, valid 0..2
+// expect-error: kiln[R-BD01] index 3 along axis 1 of r, valid 0..2
 #if defined(TWIN) || defined(CASE_array_index_outside)
 inline constexpr auto array_index_outside = kernel<"array_index_outside">([](context& k, ptr<f32> y) {
-  auto r = k.alloc_local<f32, 2, 3>();
+  auto r = k.alloc_local<f32, 2, 3>({.name = "r"});
 #ifdef TWIN
   r(1, 2) = 1.f;
 #else
@@ -221,7 +221,7 @@ void use_shared_scalar_read_first() { shared_scalar_read_first.check(); }
 #endif
 
 // case: range_outside
-// expect-error: kiln[R-BD07] access_ptr to elements 32..79 of 64
+// expect-error: kiln[R-BD07] access_ptr to elements 32..79 of s, valid 0..63
 #if defined(TWIN) || defined(CASE_range_outside)
 inline constexpr auto range_outside = kernel<"range_outside">([](context& k, ptr<f32> y) {
   auto s = k.alloc_shared<f32, 64>({.name = "s"});

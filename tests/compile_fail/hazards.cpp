@@ -97,6 +97,26 @@ inline constexpr auto token_misuse = kernel<"token_misuse">([](context& k, ptr<c
 void use_token_misuse() { token_misuse.check(); }
 #endif
 
+// case: committed_twice
+// expect-error: kiln[R-HZ07] async_commit: the async_load of line {line-5} is in the group of line {line-2} already; commit it once
+#if defined(TWIN) || defined(CASE_committed_twice)
+inline constexpr auto committed_twice = kernel<"committed_twice">([](context& k, ptr<const f32> p, ptr<f32> q) {
+  auto i = k.arange<64>();
+  auto a = k.local_alloc<f32, 64>(2, {.name = "a"});
+  auto first = k.async_load(p + i, a[0]);
+  auto second = k.async_load(p + i + 64, a[1]);
+#ifndef TWIN
+  k.async_load_commit_group();
+#endif
+  k.async_load_commit_group({first}); // expect-line
+  k.async_load_commit_group();        // empty groups are legal
+  k.async_load_wait_group(0);
+  (void)second;
+  store(q + i, k.local_load(a[0]) + k.local_load(a[1]));
+});
+void use_committed_twice() { committed_twice.check(); }
+#endif
+
 // case: never_written
 // expect-error: kiln[R-HZ15] a[1] (256 B) is read (hazards.cpp:{line}) before anything is written to it
 #if defined(TWIN) || defined(CASE_never_written)

@@ -261,7 +261,7 @@ void use_nothing_to_release() { nothing_to_release.check(); }
 #endif
 
 // case: odd_columns
-// expect-error: kiln[R-CP04] 96 columns: must be a power of two in 32..512; use 128
+// expect-error: kiln[R-CP04] tmem_pool: 96 columns: must be a power of two in 32..512; use 128
 #if defined(TWIN) || defined(CASE_odd_columns)
 inline constexpr auto odd_columns = kernel<"odd_columns">([](context& k) {
   auto pool = k.smem_pool({.name = "pool"});
@@ -300,7 +300,7 @@ void use_too_many_columns() { too_many_columns.check(); }
 #endif
 
 // case: never_given_back
-// expect-error: is never given back; dealloc() the pool after its last use
+// expect-error: kiln[R-PA17] tensor memory of tp, allocated at line {line}, is never given back; dealloc() the pool after its last use
 #if defined(TWIN) || defined(CASE_never_given_back)
 inline constexpr auto never_given_back = kernel<"never_given_back">([](context& k) {
   auto pool = k.smem_pool({.name = "pool"});
@@ -317,7 +317,7 @@ void use_never_given_back() { never_given_back.check(); }
 #endif
 
 // case: given_back_sometimes
-// expect-error: is not released on every path; dealloc outside of the condition or loop
+// expect-error: kiln[R-PA17] tp: 64 columns of line {line-6} are not released on every path; dealloc outside of the condition or loop
 #if defined(TWIN) || defined(CASE_given_back_sometimes)
 inline constexpr auto given_back_sometimes = kernel<"given_back_sometimes">([](context& k, val<i32> n) {
   auto pool = k.smem_pool({.name = "pool"});
@@ -337,7 +337,7 @@ void use_given_back_sometimes() { given_back_sometimes.check(); }
 #endif
 
 // case: given_back_early
-// expect-error: kiln[R-PA17] dealloc before commit; there is nothing to give back
+// expect-error: kiln[R-PA17] tp: dealloc before commit; there is nothing to give back
 #if defined(TWIN) || defined(CASE_given_back_early)
 inline constexpr auto given_back_early = kernel<"given_back_early">([](context& k) {
   auto pool = k.smem_pool({.name = "pool"});
@@ -353,8 +353,103 @@ inline constexpr auto given_back_early = kernel<"given_back_early">([](context& 
 void use_given_back_early() { given_back_early.check(); }
 #endif
 
+// case: used_before_commit
+// expect-error: kiln[R-PA17] a (64 columns) is used before line {line+2} commits its pool
+#if defined(TWIN) || defined(CASE_used_before_commit)
+inline constexpr auto used_before_commit = kernel<"used_before_commit">([](context& k) {
+  auto pool = k.smem_pool({.name = "pool"});
+  auto tp = k.tmem_pool(pool, {.total_cols = 64, .name = "tp"});
+  auto a = tp.alloc<f32, 128, 64>({.name = "a"});
+  pool.commit();
+#ifndef TWIN
+  k.local_store(a, k.zeros<f32, 128, 64>()); // expect-line
+#endif
+  tp.commit();
+  k.local_store(a, k.zeros<f32, 128, 64>());
+  tp.dealloc();
+});
+void use_used_before_commit() { used_before_commit.check(); }
+#endif
+
+// case: used_when_given_back
+// expect-error: kiln[R-PA17] a (64 columns) is used after line {line-2} gave its columns back
+#if defined(TWIN) || defined(CASE_used_when_given_back)
+inline constexpr auto used_when_given_back = kernel<"used_when_given_back">([](context& k, ptr<f32> y) {
+  auto pool = k.smem_pool({.name = "pool"});
+  auto tp = k.tmem_pool(pool, {.total_cols = 64, .name = "tp"});
+  auto a = tp.alloc<f32, 128, 64>({.name = "a"});
+  pool.commit();
+  tp.commit();
+  k.local_store(a, k.zeros<f32, 128, 64>());
+#ifdef TWIN
+  auto last = k.local_load(a);
+  tp.dealloc();
+#else
+  tp.dealloc();
+  auto body = [&] {
+    auto last = k.local_load(a); // expect-line
+    store(y, reduce<max>(last));
+  };
+  k.async_tasks(k.task_default({}, body));
+  auto last = k.zeros<f32, 128, 64>();
+#endif
+  store(y, reduce<max>(last));
+});
+void use_used_when_given_back() { used_when_given_back.check(); }
+#endif
+
+// case: half_a_column
+// expect-error: kiln[R-PA16] a: 33 x f16 in a row do not fill whole 32-bit columns
+#if defined(TWIN) || defined(CASE_half_a_column)
+inline constexpr auto half_a_column = kernel<"half_a_column">([](context& k) {
+  auto pool = k.smem_pool({.name = "pool"});
+  auto tp = k.tmem_pool(pool, {.total_cols = 64, .name = "tp"});
+#ifdef TWIN
+  auto a = tp.alloc<f16, 128, 34>({.name = "a"});
+#else
+  auto a = tp.alloc<f16, 128, 33>({.name = "a"}); // expect-line
+#endif
+  pool.commit();
+  tp.commit();
+  (void)a;
+  tp.dealloc();
+});
+void use_half_a_column() { half_a_column.check(); }
+#endif
+
+// case: loaded_for_other_threads
+// expect-error: kiln[R-LY07] layout addresses 128 threads, the kernel has 256 (8 warps of 32)
+#if defined(TWIN) || defined(CASE_loaded_for_other_threads)
+inline constexpr auto loaded_for_other_threads = kernel<"loaded_for_other_threads", attributes{.num_warps = 8}>([](context& k, ptr<f32> y) {
+  auto s = k.alloc_shared<f32, 256>({.name = "s"});
+  k.local_store(s, k.zeros<f32, 256>());
+#ifdef TWIN
+  auto x = k.local_load(s, {.layout = layout::registers(layout::threads<32, 8>({1, 32}), layout::values<1>({0}))});
+#else
+  auto x = k.local_load(s, {.layout = layout::registers(layout::threads<32, 4>({1, 32}), layout::values<2>({128}))}); // expect-line
+#endif
+  store(y + k.arange<256>(), x);
+});
+void use_loaded_for_other_threads() { loaded_for_other_threads.check(); }
+#endif
+
+// case: fragment_left_out
+// expect-error: kiln[R-LY07] layout ((_32,_4),_1):((_1,_32),_0) does not reach all 256 elements of the tile
+#if defined(TWIN) || defined(CASE_fragment_left_out)
+inline constexpr auto fragment_left_out = kernel<"fragment_left_out">([](context& k, ptr<f32> y) {
+#ifdef TWIN
+  auto f = k.alloc_fragment<f32, 256>({.layout = layout::registers(layout::threads<32, 4>({1, 32}), layout::values<2>({128}))});
+#else
+  auto f = k.alloc_fragment<f32, 256>({.layout = layout::registers(layout::threads<32, 4>({1, 32}), layout::values<1>({0}))}); // expect-line
+#endif
+  f.fill(1.f);
+  store(y + k.arange<256>(), f);
+});
+void use_fragment_left_out() { fragment_left_out.check(); }
+#endif
+
 // case: columns_beyond
-// expect-error: kiln[R-PA14] cursor 96 beyond high-water 64
+// expect-error: kiln[R-PA14] tp: cursor 96 beyond high-water 64
 #if defined(TWIN) || defined(CASE_columns_beyond)
 inline constexpr auto columns_beyond = kernel<"columns_beyond">([](context& k) {
   auto pool = k.smem_pool({.name = "pool"});
@@ -392,7 +487,7 @@ void use_bulk_copy_into_padding() { bulk_copy_into_padding.check(); }
 #endif
 
 // case: accumulator_of_a_pair
-// expect-error: kiln[R-MM06] an accumulator of a pair of CTAs needs a pool of .cta_group = 2 and an even cluster x size, got 1 and 1
+// expect-error: kiln[R-MM06] d: an accumulator of a pair of CTAs needs a pool of .cta_group = 2 and an even cluster x size, got 1 and 1
 #if defined(TWIN) || defined(CASE_accumulator_of_a_pair)
 inline constexpr auto accumulator_of_a_pair = kernel<"accumulator_of_a_pair">([](context& k) {
   auto pool = k.smem_pool({.name = "pool"});
@@ -426,7 +521,7 @@ void use_factors_in_slots() { factors_in_slots.check(); }
 #endif
 
 // case: no_such_instruction
-// expect-error: kiln[R-MM01] M = 96 of 1 CTAs: an instruction has 64 or 128 rows, of a pair 128 or 256
+// expect-error: kiln[R-MM01] d: M = 96 of 1 CTAs: an instruction has 64 or 128 rows, of a pair 128 or 256
 #if defined(TWIN) || defined(CASE_no_such_instruction)
 inline constexpr auto no_such_instruction = kernel<"no_such_instruction">([](context& k) {
   auto pool = k.smem_pool({.name = "pool"});
@@ -445,7 +540,7 @@ void use_no_such_instruction() { no_such_instruction.check(); }
 #endif
 
 // case: rows_of_a_datapath
-// expect-error: kiln[R-AL19] 128 rows in datapath F, which has 64
+// expect-error: kiln[R-AL19] d: 128 rows in datapath F, which has 64
 #if defined(TWIN) || defined(CASE_rows_of_a_datapath)
 inline constexpr auto rows_of_a_datapath = kernel<"rows_of_a_datapath">([](context& k) {
   auto pool = k.smem_pool({.name = "pool"});
@@ -464,7 +559,7 @@ void use_rows_of_a_datapath() { rows_of_a_datapath.check(); }
 #endif
 
 // case: factors_that_do_not_fit
-// expect-error: kiln[R-MM07] 6 columns of factors are not a multiple of .per_mma * .reuse = 4 * 1
+// expect-error: kiln[R-MM07] s: 6 columns of factors are not a multiple of .per_mma * .reuse = 4 * 1
 #if defined(TWIN) || defined(CASE_factors_that_do_not_fit)
 inline constexpr auto factors_that_do_not_fit = kernel<"factors_that_do_not_fit">([](context& k) {
   auto pool = k.smem_pool({.name = "pool"});

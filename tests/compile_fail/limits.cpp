@@ -49,7 +49,7 @@ void use_warp_barrier_of_no_warps() { warp_barrier_of_no_warps.check(); }
 #endif
 
 // case: no_barriers
-// expect-error: kiln[R-CP10] alloc_barriers of 0; at least 1 is needed
+// expect-error: kiln[R-CP10] alloc_barriers: 0 barriers; at least 1 is needed
 #if defined(TWIN) || defined(CASE_no_barriers)
 inline constexpr auto no_barriers = kernel<"no_barriers">([](context& k, ptr<f32> p) {
 #ifdef TWIN
@@ -77,7 +77,7 @@ void use_too_many_arrivals() { too_many_arrivals.check(); }
 #endif
 
 // case: arrival_of_none
-// expect-error: kiln[R-CP10] barrier_arrive with .count = 0; at least 1 is needed
+// expect-error: kiln[R-CP10] b: barrier_arrive with .count = 0; at least 1 is needed
 #if defined(TWIN) || defined(CASE_arrival_of_none)
 inline constexpr auto arrival_of_none = kernel<"arrival_of_none">([](context& k, ptr<f32> p) {
   auto b = k.alloc_barriers(1, {.name = "b"});
@@ -93,7 +93,7 @@ void use_arrival_of_none() { arrival_of_none.check(); }
 #endif
 
 // case: too_many_bytes
-// expect-error: kiln[R-CP10] barrier_expect_bytes of 1048576 B, valid 0..1048575
+// expect-error: kiln[R-CP10] b: barrier_expect_bytes of 1048576 B, valid 0..1048575
 #if defined(TWIN) || defined(CASE_too_many_bytes)
 inline constexpr auto too_many_bytes = kernel<"too_many_bytes">([](context& k, ptr<f32> p) {
   auto a = k.local_alloc<f32, 64>(1, {.name = "a"});
@@ -219,7 +219,7 @@ void use_store_to_many() { store_to_many.check(); }
 #endif
 
 // case: store_of_odd_bytes
-// expect-error: kiln[R-BD06] async_store_bulk moves a multiple of 16 bytes
+// expect-error: kiln[R-BD06] async_store_bulk from odd: 12 B; it moves a multiple of 16
 #if defined(TWIN) || defined(CASE_store_of_odd_bytes)
 inline constexpr auto store_of_odd_bytes = kernel<"store_of_odd_bytes">([](context& k, ptr<f32> p) {
   auto a = k.local_alloc<f32, 64>(1, {.name = "a"});
@@ -298,7 +298,7 @@ void use_subslice_of_nothing() { subslice_of_nothing.check(); }
 #endif
 
 // case: subslice_too_wide
-// expect-error: kiln[R-BD02] subslice: more columns than the view has
+// expect-error: kiln[R-BD02] subslice of t: 128 columns of 64
 #if defined(TWIN) || defined(CASE_subslice_too_wide)
 inline constexpr auto subslice_too_wide = kernel<"subslice_too_wide">([](context& k, ptr<f32> p) {
   auto t = k.local_alloc<f32, 128, 64>(1, {.storage = storage::tmem, .name = "t"});
@@ -355,7 +355,7 @@ void use_extent_of_none() { extent_of_none.check(); }
 #endif
 
 // case: declared_with_a_wide_layout
-// expect-error: kiln[R-BD07] a view of 2108 B, with its layout, at byte 0 exceeds its storage, which ends at byte 2048
+// expect-error: kiln[R-BD07] a view of 2108 B, with its layout, at byte 0 exceeds its storage a, which ends at byte 2048
 #if defined(TWIN) || defined(CASE_declared_with_a_wide_layout)
 inline constexpr auto declared_with_a_wide_layout = kernel<"declared_with_a_wide_layout">([](context& k, ptr<f32> p) {
   auto a = k.alloc_shared<u8, 2048>({.name = "a"});

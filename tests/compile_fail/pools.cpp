@@ -4,7 +4,7 @@
 using namespace kiln;
 
 // case: alloc_after_commit
-// expect-error: kiln[R-PA12] alloc after commit; allocate before it
+// expect-error: kiln[R-PA12] pool: alloc of b after commit; allocate before it
 #if defined(TWIN) || defined(CASE_alloc_after_commit)
 inline constexpr auto alloc_after_commit = kernel<"alloc_after_commit">([](context& k) {
   auto pool = k.smem_pool({.name = "pool"});
@@ -37,7 +37,7 @@ void use_never_committed() { never_committed.check(); }
 #endif
 
 // case: committed_twice
-// expect-error: kiln[R-PA12] commit twice
+// expect-error: kiln[R-PA12] pool: commit twice
 #if defined(TWIN) || defined(CASE_committed_twice)
 inline constexpr auto committed_twice = kernel<"committed_twice">([](context& k) {
   auto pool = k.smem_pool({.name = "pool"});
@@ -52,7 +52,7 @@ void use_committed_twice() { committed_twice.check(); }
 #endif
 
 // case: commit_too_small
-// expect-error: kiln[R-PA13] commit size 128 < high-water mark 256
+// expect-error: kiln[R-PA13] pool: commit size 128 < high-water mark 256
 #if defined(TWIN) || defined(CASE_commit_too_small)
 inline constexpr auto commit_too_small = kernel<"commit_too_small">([](context& k) {
   auto pool = k.smem_pool({.name = "pool"});
@@ -68,7 +68,7 @@ void use_commit_too_small() { commit_too_small.check(); }
 #endif
 
 // case: cursor_beyond
-// expect-error: kiln[R-PA14] cursor 1024 beyond high-water 256; pass .gap to leave a hole
+// expect-error: kiln[R-PA14] pool: cursor 1024 beyond high-water 256; pass .gap to leave a hole
 #if defined(TWIN) || defined(CASE_cursor_beyond)
 inline constexpr auto cursor_beyond = kernel<"cursor_beyond">([](context& k) {
   auto pool = k.smem_pool({.name = "pool"});
@@ -138,7 +138,7 @@ void use_view_too_large() { view_too_large.check(); }
 #endif
 
 // case: view_misaligned
-// expect-error: kiln[R-BD08] a view of f32 at byte 2 of its storage: not aligned for the element
+// expect-error: kiln[R-BD08] a view of f32 at byte 2 of A: not aligned for its elements of 4 B
 #if defined(TWIN) || defined(CASE_view_misaligned)
 inline constexpr auto view_misaligned = kernel<"view_misaligned">([](context& k, ptr<f32> p) {
   auto a = k.alloc_shared<f16, 64, 64>({.name = "A"});
@@ -170,7 +170,7 @@ void use_two_offsets() { two_offsets.check(); }
 #endif
 
 // case: reinterpreted
-// expect-error: kiln[R-BD08] local_reinterpret must keep the number of bytes
+// expect-error: kiln[R-BD08] local_reinterpret of A: 8192 B as 16384 B
 #if defined(TWIN) || defined(CASE_reinterpreted)
 inline constexpr auto reinterpreted = kernel<"reinterpreted">([](context& k, ptr<f32> p) {
   auto a = k.alloc_shared<f16, 64, 64>({.name = "A"});
@@ -182,6 +182,23 @@ inline constexpr auto reinterpreted = kernel<"reinterpreted">([](context& k, ptr
 #endif
   store(p, reduce<max>(k.local_load(v)));
 });
+void use_reinterpreted() { reinterpreted.check(); }
+#endif
+
+// case: reinterpreted_with_padding
+// expect-error: kiln[R-BD08] local_reinterpret of A: the layout takes 9200 B, a slot has 8192
+#if defined(TWIN) || defined(CASE_reinterpreted_with_padding)
+inline constexpr auto reinterpreted_with_padding = kernel<"reinterpreted_with_padding">([](context& k, ptr<f32> p) {
+  auto a = k.local_alloc<f16, 64, 64>(2, {.name = "A"});
+  k.local_store(a[1], k.zeros<f16, 64, 64>());
+#ifdef TWIN
+  auto v = k.local_reinterpret<f16, 64, 64>(a[1], {.layout = layout::strided<64, 64>({1, 64})});
+#else
+  auto v = k.local_reinterpret<f16, 64, 64>(a[1], {.layout = layout::padded<64>({8})}); // expect-line
+#endif
+  store(p, reduce<max>(cast<f32>(k.local_load(v))));
+});
+void use_reinterpreted_with_padding() { reinterpreted_with_padding.check(); }
 #endif
 
 // case: runtime_place

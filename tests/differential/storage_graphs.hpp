@@ -220,9 +220,25 @@ inline std::vector<storage_case> storage_cases(int lanes = 32) {
     k.assert_same_layout(c, by_rows);
     auto s = k.template alloc_shared<f32, 64, 64>({.layout = layout::padded<64>({4}), .name = "s"});
     k.local_store(s, c);
-    auto d = k.require_layout(k.local_load(s), layout::registers(layout::threads<32, 4>({2, 64}), layout::values<2, 16>({1, 256})));
-    store(y + at, k.release_layout(d) + b);
+    auto d = k.local_load(s, {.layout = layout::registers(layout::threads<32, 4>({2, 64}), layout::values<2, 16>({1, 256}))});
+    auto sums = k.template alloc_fragment<f32, 64, 64>({.layout = by_rows});
+    sums.fill(0.5f);
+    for (auto i : k.range(0, 3)) {
+      sums = sums + d * cast<f32>(i);
+      k.assert_same_layout(k.let(sums), by_rows);
+    }
+    store(y + at, k.release_layout(d) + b + sums);
   }, 128 / lanes));
+  r.push_back(make_storage_case<f32, f32>("seen_through_another_layout", 1024, 2048, [](context& k, auto x, auto y) {
+    auto at = k.template iota<0, 16, 32>() * 32 + k.template iota<1, 16, 32>();
+    auto ring = k.template local_alloc<f32, 16, 32>(2, {.layout = layout::swizzled<2, 2, 3>(), .name = "ring"});
+    for (auto i : k.range(0, 2)) {
+      k.local_store(k.local_view(ring, i), load(x + i * 512 + at));
+      store(y + i * 1024 + at, k.local_load(k.template local_reinterpret<f32, 16, 32>(ring[i], {.layout = layout::row_major})));
+      auto columns = k.template local_reinterpret<i32, 32, 16>(ring[i], {.layout = layout::strided<32, 16>({1, 32})});
+      store(y + i * 1024 + 512 + at, cast<f32>(trans(k.local_load(columns)) & 0xffff));
+    }
+  }));
   r.push_back(make_storage_case<f32, f32>("layouts_of_matrix_units", 4096, 4096, [](context& k, auto x, auto y) {
     auto at = k.iota<0, 64, 64>() * 64 + k.iota<1, 64, 64>();
     auto a = k.require_layout(load(x + at), layout::wgmma_acc<64>());

@@ -1,5 +1,6 @@
 // Launches on the host: argument facts, results, errors, asserts, in-place calls, many threads.
 #include <kiln/kiln.hpp>
+#include <kiln/dsl/buffer.hpp>
 
 #include <gtest/gtest.h>
 
@@ -21,6 +22,11 @@ inline constexpr auto add_vectors = kernel<"add", Block>(
       store(z + i, load(x + i, {.mask = in}) + load(y + i, {.mask = in}), {.mask = in});
     },
     [](i64 n) { return grid(ceil_div(n, i64{Block})); });
+
+inline constexpr auto matched = kernel<"matched">([](context& k, ptr<f32> x) {
+  auto A = k.match_buffer(x, {4, 4}, {.align = 32});
+  A(1, 2) = A(1, 2) + 1.f;
+});
 
 template <int Block>
 inline constexpr auto softmax_long = kernel<"softmax_long", attributes{.num_warps = 8}, Block>([](context& k, array<const f32, 2> x, array<f32, 2> y) {
@@ -162,6 +168,9 @@ TEST(launch, refuses_what_cannot_be) {
   EXPECT_TRUE(says(message([&] { scale.launch(dev, grid(1), x, i64{1} << 40, 1.f, false); }), "argument 1 (val<i32>): the number does not fit"));
   auto* odd = reinterpret_cast<f32*>(reinterpret_cast<char*>(x.data()) + 2);
   EXPECT_TRUE(says(message([&] { scale.launch(dev, grid(1), odd, 1, 1.f, false); }), "not a multiple of the element's 4 bytes"));
+  auto* shifted = reinterpret_cast<f32*>((reinterpret_cast<std::uintptr_t>(x.data()) + 31) / 32 * 32) + 4; // 16 bytes off
+  EXPECT_TRUE(says(message([&] { matched.launch(dev, grid(1), shifted); }), "kernel 'matched', argument 0 (ptr<f32>): the address is not a multiple of 32 bytes, as the kernel promises"));
+  EXPECT_EQ(message([&] { matched.launch(dev, grid(1), shifted + 4); }), "no error");
   scale.launch(dev, grid(0), static_cast<f32*>(nullptr), 1, 1.f, false); // an empty grid is a launch of nothing
 }
 

@@ -243,6 +243,28 @@ constexpr bool share_storage(recorder& r, int b, reuse_target const& to, site at
   return false;
 }
 
+/// " (paths 0 and 1.0)": where the first two leaves of a buffer stand in a tree, counted from 0 in each group.
+constexpr void put_paths(message& m, alias_tree const& t, int leaf) {
+  int seen = 0;
+  for (int i = 0; i < t.count && seen < 2; ++i) {
+    if (t.items[i].leaf != leaf) continue;
+    m << (seen++ == 0 ? " (paths " : " and ");
+    int child = 0;
+    for (int e = 1; e <= i;) {
+      int const end = e + t.items[e].span;
+      if (i >= end) {
+        ++child;
+        e = end;
+        continue;
+      }
+      m << child;
+      if (e++ < i) m << ".";
+      child = 0;
+    }
+  }
+  m << ")";
+}
+
 constexpr void set_overlap(recorder& r, alias_state& s, alias_tree const& tree, site at) {
   auto name = [&](message& m, int b) { put_buffer_name(m, r, b); };
   int const owner = s.buffer;
@@ -287,6 +309,7 @@ constexpr void set_overlap(recorder& r, alias_state& s, alias_tree const& tree, 
       name(m, p.leaf);
       m << " appears twice in the overlap tree of ";
       name(m, owner);
+      put_paths(m, tree, p.leaf);
       break;
     case fault::uneven:
       m << "kiln[R-AL10] ";

@@ -390,7 +390,7 @@ private:
     int const i = layout_.find(identity);
     auto refused = [&] { return view<U, E...>{&r, r.push(op::constant, t, {}, {0}, at)}; };
     if (arena_ < 0) {
-      r.fail(at) << "kiln[R-PA04] " << what << " before allocate";
+      r.fail(at) << "kiln[R-PA04] " << what << "(" << name << ") before allocate";
       return refused();
     }
     if (i < 0) {

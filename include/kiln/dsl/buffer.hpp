@@ -259,7 +259,7 @@ constexpr void check_limits(recorder& r) {
   }
 }
 /// What access_ptr was given; `count` elements, -1: as many as the launch says.
-constexpr void check_range(recorder& r, access a, access_ptr_options const& o, std::int64_t count, site at) {
+constexpr void check_range(recorder& r, access a, access_ptr_options const& o, std::int64_t count, site at, int view = -1) {
   if (a == access::none) r.fail(at) << "kiln[R-BD07] access_ptr for no access; say access::r, access::w or access::rw";
   std::int64_t const end = o.extent < 0 ? o.offset + 1 : o.offset + o.extent;
   if (o.offset >= 0 && o.extent != 0 && (count < 0 || end <= count)) return;
@@ -267,8 +267,11 @@ constexpr void check_range(recorder& r, access a, access_ptr_options const& o, s
   m << "kiln[R-BD07] access_ptr to elements " << o.offset << ".." << end - 1 << " of ";
   if (count < 0)
     m << "a buffer; it needs one at least, from 0 on";
-  else
+  else if (view < 0)
     m << count;
+  else
+    put_buffer_name(m, r, r.view().buffer_of(view));
+  if (view >= 0) m << ", valid 0.." << count - 1;
 }
 /// A recorded mask and one of a user.
 constexpr int joint_mask(recorder& r, int mine, any_value const& other, std::int32_t s, site at) {
@@ -493,6 +496,13 @@ constexpr int vector_of_view(recorder& r, int view, int rank, located_index cons
   if (last.node >= 0) x = promise_multiple(r, x, count, at);
   return r.push(op::view_slice, {t, node_kind::view, r.intern({1, {count}})}, {view, x}, {}, at);
 }
+constexpr void refuse_vector(recorder& r, int view, int count, site at) {
+  kiln::shape const s = r.shapes[r.nodes[view].shape];
+  message m = r.fail(at);
+  m << "kiln[R-BD06] " << count << " elements of " << name_of(r.nodes[view].type) << " at a time along the last axis of ";
+  put_buffer_name(m, r, r.view().buffer_of(view));
+  m << ", which has " << s.extent[s.rank - 1] << "; vload and vstore move 1, 2, 4, 8 or 16 that divide it, at most 16 bytes";
+}
 template <class T, int V, int N>
 constexpr bool vector_fits() {
   return V >= 1 && (V & (V - 1)) == 0 && kiln::bytes_of(dtype_of<T>, V) <= 16 && N % V == 0;
@@ -510,17 +520,15 @@ constexpr auto view<T, D...>::pointer(detail::located_index const* i) const {
 template <class T, int... D>
 template <int V>
 constexpr auto view<T, D...>::load_vector(detail::located_index const* i) const {
-  constexpr bool fits = detail::vector_fits<T, V, dims.extent[rank - 1]>();
-  static_assert(fits, "kiln[R-BD06] vload and vstore move 1, 2, 4, 8 or 16 elements, at most 16 bytes, that divide the last axis");
   recorder& r = *recorder_;
+  if (!detail::vector_fits<T, V, dims.extent[rank - 1]>()) detail::refuse_vector(r, node_, V, i[0].at);
   int const v = detail::vector_of_view(r, node_, rank, i, V);
   return tile<T, V>{&r, r.push(op::local_load, detail::type_of<tile<T, V>>(r), {v, -1}, {0}, i[0].at)};
 }
 template <class T, int... D>
 template <int V, class X>
 constexpr auto view<T, D...>::store_vector(detail::located_index const* i, X const& x) const {
-  constexpr bool fits = detail::vector_fits<T, V, dims.extent[rank - 1]>();
-  static_assert(fits, "kiln[R-BD06] vload and vstore move 1, 2, 4, 8 or 16 elements, at most 16 bytes, that divide the last axis");
+  if (!detail::vector_fits<T, V, dims.extent[rank - 1]>()) detail::refuse_vector(*recorder_, node_, V, i[0].at);
   static_assert(tile_like<X> && std::same_as<T, detail::element_of<X>> && detail::read_t<X>::dims == detail::extents_of<V>, "kiln[T-04] vstore<V> needs a tile of V elements of the buffer's type");
   recorder& r = *recorder_;
   int const value = detail::read(x, i[0].at).node_;
@@ -530,7 +538,7 @@ template <class T, int... D>
 constexpr auto view<T, D...>::limited(access a, access_ptr_options const& o, site at) const {
   recorder& r = *recorder_;
   std::int64_t const count = r.shapes[r.nodes[node_].shape].elements(), extent = o.extent < 0 ? count - o.offset : o.extent;
-  detail::check_range(r, a, o, count, at);
+  detail::check_range(r, a, o, count, at, node_);
   if (!r.error.ok()) return local_pointer<T>{recorder_, node_};
   result_type const t{dtype_of<T>, node_kind::view, r.intern({1, {static_cast<int>(extent)}})};
   int const before = r.buffers.size();
@@ -554,14 +562,14 @@ constexpr auto view<T, D...>::box(detail::coordinates<sizeof...(D)> const& start
 // -- arrays and scalars of a thread -------------------------------------------------------------------------------------------
 
 template <element T, int... D>
-constexpr auto context::make_local(site at) {
+constexpr auto context::make_local(char const* name, site at) {
   static_assert(sizeof...(D) >= 1 && sizeof...(D) <= max_rank && ((D >= 1) && ...), "kiln[T-02] a local array has 1 to 6 axes, each at least 1");
   static_assert(detail::elements_of<D...> <= 256, "kiln[T-02] a local array has at most 256 elements: they are registers of every thread; use alloc_shared or alloc_fragment");
   recorder& r = *r_;
   int const nothing = r.push(op::unset, {dtype_of<T>, node_kind::value, 0}, {}, {}, at);
   int const first = nothing + 1;
   for (std::int64_t i = 0; i < detail::elements_of<D...>; ++i) r.push(op::var, {dtype_of<T>, node_kind::cell, 0}, {nothing}, {}, at);
-  return local_array<T, D...>{r_, first};
+  return local_array<T, D...>{r_, first, name};
 }
 template <element T>
 constexpr auto context::make_shared_scalar(alloc_shared_options const& o, site at) {

@@ -8,12 +8,13 @@ namespace kiln {
 namespace detail {
 /// `{t0, t1}`: tokens of a commit or wait.
 struct token_list {
-  int count = 0;
-  std::int32_t nodes[16]{};
+  static constexpr int most = 16;
+  int count = 0; ///< may exceed `most`: then they are refused
+  std::int32_t nodes[most]{};
   constexpr token_list() = default;
   constexpr token_list(std::initializer_list<token> tokens) {
     for (token const& t : tokens)
-      if (count < 16) nodes[count++] = t.node_;
+      if (++count <= most) nodes[count - 1] = t.node_;
   }
 };
 template <class T>
@@ -154,16 +155,16 @@ public:
   /// A mutable tile in registers, spread over the CTA's threads by a layout that its uses decide. Nothing may be read before the
   /// first assignment (R-HZ15).
   template <element T, int... D>
-  constexpr auto alloc_fragment(site at = {}) {
+  constexpr auto alloc_fragment(alloc_fragment_options o = {}, site at = {}) {
     static_assert(sizeof...(D) >= 1, "kiln[T-02] a fragment has extents; alloc_var is one element");
-    if constexpr (sizeof...(D) >= 1) return unset<T, D...>(at);
+    if constexpr (sizeof...(D) >= 1) return unset<T, D...>(at, o.layout);
   }
   /// A thread's own array, `r[i]` or `r(i, j)`, in registers. Nothing may be read before its first assignment (R-HZ15). Errors:
   /// R-BD01 a constant index outside; T-02 more than 256 elements. (dsl/buffer.hpp)
   template <element T, int... D>
-  constexpr auto alloc_local(site at = {}) {
+  constexpr auto alloc_local(alloc_local_options o = {}, site at = {}) {
     static_assert(detail::included<detail::buffer_header<T>>, "kiln: k.alloc_local is in a header of its own; #include <kiln/dsl/buffer.hpp>");
-    if constexpr (detail::included<detail::buffer_header<T>>) return make_local<T, D...>(at);
+    if constexpr (detail::included<detail::buffer_header<T>>) return make_local<T, D...>(o.name, at);
   }
   /// One element of shared memory for each CTA: assigned and read like a variable, ordered like any shared memory.
   template <element T>
@@ -321,7 +322,7 @@ public:
   template <element T, kiln::scope Scope, int... D>
   constexpr auto alloc_buffer(alloc_buffer_options o = {}, site at = {}) {
     if constexpr (Scope == scope::local) {
-      return alloc_local<T, D...>(at);
+      return alloc_local<T, D...>({.name = o.name}, at);
     } else if constexpr (Scope == scope::global) {
       return alloc_global<T, D...>({}, at);
     } else {
@@ -341,7 +342,7 @@ public:
   /// The same bytes as another element type, and shape. Not a conversion. Of a slot `b[i]` with any index, or of a part at a
   /// constant place. Errors: R-BD08 another number of bytes.
   template <element U, int... E, class T, int... D>
-  constexpr auto local_reinterpret(view<T, D...> const& v, site at = {});
+  constexpr auto local_reinterpret(view<T, D...> const& v, local_reinterpret_options o = {}, site at = {});
   template <element, int..., class B>
     requires(std::same_as<B, mbars> || std::same_as<B, mbar>)
   constexpr auto local_reinterpret(B const&) {
@@ -398,8 +399,9 @@ public:
   template <element T, int... D>
   constexpr auto alloc_global(alloc_global_options o = {}, site at = {});
 
-  template <class T, int... D>
-  constexpr view<T, D...> local_view(bufs<T, D...> const& b, detail::located_index i) {
+  /// `b[i]`: a slot, a view without its outermost axis, a barrier.
+  template <class B>
+  constexpr auto local_view(B const& b, detail::located_index i) {
     return b[i];
   }
   /// Axes permuted: extent d of the result is extent P[d]. Without P the last two are exchanged. No data moves.
@@ -408,8 +410,9 @@ public:
     constexpr detail::extents from = detail::extents_of<D...>;
     static_assert(from.rank >= 2, "kiln[R-BD09] local_trans needs at least two axes");
     constexpr detail::extents p = detail::permutation_or_default<P...>(from.rank);
-    static_assert(p.rank == from.rank && detail::is_permutation(p), "kiln[R-BD09] local_trans needs each axis exactly once");
-    using R = typename detail::view_from<T, detail::permuted(from, p)>::type;
+    constexpr bool valid = p.rank == from.rank && detail::is_permutation(p);
+    if (!valid) refuse_trans(v.node_, p, from.rank, at);
+    using R = typename detail::view_from<T, valid ? detail::permuted(from, p) : from>::type;
     return R{r_, r_->push(op::view_trans, detail::type_of<R>(*r_, node_kind::view), {v.node_},
                           {p.extent[0], p.extent[1], p.extent[2], p.extent[3], p.extent[4], p.extent[5]}, at)};
   }
@@ -419,9 +422,8 @@ public:
   template <int... E, class T, int... D>
   constexpr auto local_slice(view<T, D...> const& v, detail::coordinates<sizeof...(D)> offset, site at = {}) {
     static_assert(sizeof...(E) == sizeof...(D), "kiln[R-BD02] local_slice needs one extent per axis of the view");
-    static_assert(((E >= 1 && E <= D) && ...), "kiln[R-BD02] a slice's extents must be between 1 and the view's");
-    static_assert(((E == D || ((E & (E - 1)) == 0 && D % E == 0)) && ...),
-                  "kiln[R-BD03] a narrowed axis needs an extent that is a power of two and divides the view's");
+    static_assert(((E >= 1) && ...), "kiln[R-BD02] a slice's extents are at least 1");
+    if (!((E == D || (E < D && (E & (E - 1)) == 0 && D % E == 0)) && ...)) refuse_slice(v.node_, detail::extents_of<E...>, detail::extents_of<D...>, at);
     std::int32_t offsets[sizeof...(D)]{};
     for (int i = 0; i < static_cast<int>(sizeof...(D)); ++i)
       offsets[i] = offset.at[i].resolve_index(*r_, dtype::i32, "the offset of a slice", at);
@@ -439,7 +441,8 @@ public:
       x.extent[x.rank - 1] = Size;
       return x;
     }();
-    static_assert(Size <= detail::extents_of<D...>.extent[sizeof...(D) - 1], "kiln[R-BD02] subslice: more columns than the view has");
+    constexpr int all = detail::extents_of<D...>.extent[sizeof...(D) - 1];
+    if (Size > all) about("kiln[R-BD02]", "subslice of ", v.node_, at) << Size << " columns of " << all;
     using R = typename detail::view_from<T, e>::type;
     int const zero = r_->push(op::constant, {dtype::i32, node_kind::value, 0}, {}, {0}, at);
     int const start = r_->push(op::constant, {dtype::i32, node_kind::value, 0}, {}, {offset}, at);
@@ -451,7 +454,8 @@ public:
   /// The same elements in row-major order as another shape.
   template <int... E, class T, int... D>
   constexpr auto local_reshape(view<T, D...> const& v, site at = {}) {
-    static_assert(detail::elements_of<E...> == detail::elements_of<D...>, "kiln[R-BD08] local_reshape must keep the number of elements");
+    constexpr std::int64_t before = detail::elements_of<D...>, after = detail::elements_of<E...>;
+    if (before != after) about("kiln[R-BD08]", "local_reshape of ", v.node_, at) << before << " elements as " << after;
     return view<T, E...>{r_, r_->push(op::view_reshape, detail::type_of<view<T, E...>>(*r_, node_kind::view), {v.node_}, {}, at)};
   }
 
@@ -459,7 +463,10 @@ public:
   /// need `async_load_wait_group`.
   template <class T, int... D>
   constexpr tile<T, D...> local_load(view<T, D...> const& v, local_load_options o = {}, site at = {}) {
-    return {r_, r_->push(op::local_load, detail::type_of<tile<T, D...>>(*r_), {v.node_, o.wait.node_}, {o.relaxed}, at)};
+    if (o.remat_group < -1 || (o.remat && o.remat_group >= 0))
+      r_->fail() << "kiln[T-15] local_load with .remat_group = " << o.remat_group << (o.remat ? " beside .remat; one of the two" : "; -1: none, or 0 and more");
+    int const n = r_->push(op::local_load, detail::type_of<tile<T, D...>>(*r_), {v.node_, o.wait.node_}, {o.relaxed}, at);
+    return {r_, o.layout.apply(*r_, n, at)};
   }
   /// Writes registers to a view of the same shape and element type.
   template <class T, int... D, tile_like X>
@@ -597,6 +604,28 @@ public:
   }
 
 private:
+  /// A broken rule of one view: "kiln[RULE] WHAT a: " so far.
+  constexpr detail::message about(char const* rule, char const* what, int view, site at) {
+    detail::message m = r_->fail(at);
+    m << rule << " " << what;
+    detail::put_buffer_name(m, *r_, r_->view().buffer_of(view));
+    m << ": ";
+    return m;
+  }
+  constexpr void refuse_trans(int view, detail::extents const& p, int rank, site at) {
+    detail::message m = about("kiln[R-BD09]", "local_trans of ", view, at);
+    for (int i = 0; i < p.rank; ++i) m << (i == 0 ? "{" : ",") << p.extent[i];
+    m << "} is not a permutation of 0.." << rank - 1;
+  }
+  constexpr void refuse_slice(int view, detail::extents const& e, detail::extents const& d, site at) {
+    for (int i = 0; i < e.rank; ++i) {
+      int const n = e.extent[i], of = d.extent[i];
+      if (n > of)
+        return void(about("kiln[R-BD02]", "a slice of ", view, at) << n << " elements of " << of << " (axis " << i << ")");
+      if (n != of && ((n & (n - 1)) != 0 || of % n != 0))
+        return void(about("kiln[R-BD03]", "a slice of ", view, at) << "extent " << n << " of " << of << " (axis " << i << "); a narrowed axis needs a power of two that divides it");
+    }
+  }
   constexpr void claim_arena(int buffer, site at) {
     if (arena_ >= 0)
       r_->fail(at) << "kiln[R-CP06] second dynamic arena at line " << at.line << "; one exists since line " << r_->nodes[r_->buffers[arena_].node].line << ", declare a view of it";
@@ -606,7 +635,7 @@ private:
   template <element T, int... D>
   constexpr auto make_tensor_window(decl_buffer_options const& o, site at);
   template <element T, int... D>
-  constexpr auto make_local(site at);
+  constexpr auto make_local(char const* name, site at);
   template <element T>
   constexpr auto make_shared_scalar(alloc_shared_options const& o, site at);
   template <element T, scope Scope>
@@ -627,9 +656,9 @@ private:
   constexpr auto annotate(X const& buffer, buffer_layout const& layout, site at);
 
   template <element T, int... D>
-  constexpr kiln::var<tile<T, D...>> unset(site at) {
+  constexpr kiln::var<tile<T, D...>> unset(site at, detail::register_pin const& pin = {}) {
     result_type t = detail::type_of<tile<T, D...>>(*r_);
-    int const nothing = r_->push(op::unset, t, {}, {}, at);
+    int const nothing = pin.apply(*r_, r_->push(op::unset, t, {}, {}, at), at);
     t.kind = node_kind::cell;
     return {r_, r_->push(op::var, t, {nothing}, {}, at)};
   }
@@ -656,7 +685,7 @@ private:
   }
   constexpr int allocate(buffer_info b, result_type type, char const* name, site at, detail::reuse_target const& reuse, buffer_layout const* layout = nullptr, int backing = -1) {
     if (b.alignment < 0 || (b.alignment & (b.alignment - 1)) != 0)
-      r_->fail() << "kiln[R-BD08] .align = " << b.alignment << " is not a power of two";
+      r_->fail() << "kiln[R-BD08] " << (name ? name : "a local buffer") << ": .align = " << b.alignment << " is not a power of two";
     b.type = type.type;
     b.shape = type.shape;
     b.name = name ? r_->add_string(name) : -1;
@@ -737,7 +766,8 @@ private:
   }
   constexpr token tokens(op code, detail::token_list const& list, std::initializer_list<std::int64_t> attributes, site at) {
     int n = r_->begin_node(code, {dtype::b1, node_kind::token, 0}, at);
-    for (int i = 0; i < list.count; ++i) r_->add_operand(list.nodes[i]);
+    if (list.count > list.most) r_->fail(at) << "kiln[K-13] " << list.count << " tokens in one list; there is room for " << list.most << ": without a list, all are meant";
+    for (int i = 0; i < list.count && i < list.most; ++i) r_->add_operand(list.nodes[i]);
     for (std::int64_t a : attributes) r_->add_attribute(a);
     return {r_, n};
   }

@@ -151,7 +151,7 @@ class local_array : public detail::indexed_by<local_array<T, D...>, std::make_in
 public:
   using element_type = T;
   static constexpr detail::extents dims = detail::extents_of<D...>;
-  constexpr local_array(recorder* r, int first) : recorder_(r), first_(first) {}
+  constexpr local_array(recorder* r, int first, char const* name) : recorder_(r), first_(first), name_(name ? name : "a local array") {}
   constexpr ~local_array() {}
   constexpr element_ref<T> operator[](detail::located_index i) const
     requires(sizeof...(D) == 1)
@@ -165,7 +165,7 @@ public:
     bool constant = true;
     for (int d = 0; d < dims.rank; ++d) {
       if (index[d].node < 0 && (index[d].number < 0 || index[d].number >= dims.extent[d]))
-        r.fail(where) << "kiln[R-BD01] index " << index[d].number << " along axis " << d << " of a local array, valid 0.." << dims.extent[d] - 1;
+        r.fail(where) << "kiln[R-BD01] index " << index[d].number << " along axis " << d << " of " << name_ << ", valid 0.." << dims.extent[d] - 1;
       constant = constant && index[d].node < 0;
       number = number * dims.extent[d] + index[d].number;
     }
@@ -189,6 +189,7 @@ public:
 private:
   recorder* recorder_;
   int first_;
+  char const* name_;
 };
 
 /// One element of shared memory for each CTA, from `k.shared_scalar<T>()`: assigned and read like a variable, with the ordering

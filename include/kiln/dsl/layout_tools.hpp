@@ -70,6 +70,8 @@ constexpr value_modes<E...> values(std::int32_t const (&strides)[sizeof...(E)]) 
 /// A layout of a tile in registers.
 struct register_map {
   detail::register_modes threads, values;
+  /// As `.layout` of local_load and alloc_fragment.
+  constexpr operator detail::register_pin() const;
 };
 template <int... T, int... V>
 constexpr register_map registers(thread_modes<T...> const& t, value_modes<V...> const& v) {
@@ -172,6 +174,11 @@ constexpr register_layout check_registers(recorder& r, layout::register_map cons
   return result;
 }
 
+constexpr int pin_registers(recorder& r, int tile, layout::register_map const& l, site at) {
+  node const n = r.nodes[tile];
+  register_layout const m = check_registers(r, l, r.shapes[n.shape], at);
+  return r.push(op::require_layout, {n.type, n.kind, n.shape}, {tile}, {1, m.threads, m.values}, at);
+}
 /// The layout that was required of a tile, seen through element-wise operations and variables that were given such a tile.
 struct known_layout {
   bool known = false;
@@ -226,6 +233,8 @@ template <class T, int... D>
 inline constexpr bool is_local<bufs<T, D...>> = true;
 
 } // namespace detail
+
+constexpr layout::register_map::operator detail::register_pin() const { return {this, &detail::pin_registers}; }
 
 template <class X, class L>
 constexpr auto context::record_requirement(X const& x, L const& l, require_layout_options const& o, site at) {

@@ -52,9 +52,32 @@ struct alloc_global_options {
   kiln::per per = kiln::per::grid;
   bool zero = false; ///< zeros before each launch; otherwise whatever is there
 };
+namespace layout {
+struct register_map; // dsl/layout_tools.hpp
+}
+namespace detail {
+/// A layout of registers as an option: which one, and how a tile is put in it.
+struct register_pin {
+  layout::register_map const* map = nullptr;
+  int (*pin)(recorder&, int tile, layout::register_map const&, site) = nullptr;
+  constexpr int apply(recorder& r, int tile, site at) const { return pin ? pin(r, tile, *map, at) : tile; }
+};
+} // namespace detail
 struct local_load_options {
-  token wait{};         ///< makes the load depend on this wait
-  bool relaxed = false; ///< promises that a preceding wait already orders the load
+  token wait{};                  ///< makes the load depend on this wait
+  detail::register_pin layout{}; ///< of the tile, as k.require_layout: layout::registers(...) (dsl/layout_tools.hpp); none: what its uses decide
+  bool relaxed = false;          ///< promises that a preceding wait already orders the load
+  bool remat = false;            ///< a hint about the lifetime of addresses, or
+  int remat_group = -1;          ///< that loads of one group share theirs; without effect on the present targets
+};
+struct local_reinterpret_options {
+  buffer_layout layout{}; ///< see the bytes through this one, which takes as many; none: as they lie
+};
+struct alloc_fragment_options {
+  detail::register_pin layout{}; ///< of every value that it holds; none: what its uses decide
+};
+struct alloc_local_options {
+  char const* name = nullptr;
 };
 struct smem_pool_options {
   detail::view_ref backing{}; ///< shared memory that it hands out, at a constant place; none: memory of its own
@@ -66,6 +89,7 @@ struct tmem_pool_options {
   int cta_group = 1;           ///< CTAs that share the allocation, 1 or 2
   int alloc_warp = 0;          ///< the warp that allocates, and
   int dealloc_warp = -1;       ///< that gives back; -1: the same
+  bool sync_after_alloc = true; ///< the allocating warp waits for its lanes, so that all of them see the address
   detail::view_ref tmem_addr{}; ///< where the address is kept: one u32; none: the pool's next 4 bytes
   char const* name = nullptr;
 };
@@ -87,6 +111,8 @@ struct tensor_pool_state {
   std::int32_t buffer = -1, total = 0, cursor = 0, high = 0, warp = 0, group = 1;
   std::int32_t committed = -1, released = -1; ///< nodes
   std::int32_t region = -1;                   ///< where commit stands
+  bool sync = true;
+  void (*check_uses)(recorder&, tensor_pool_state const&) = nullptr;
 };
 constexpr std::int64_t count_of(extents const& e) {
   std::int64_t n = 1;
@@ -116,12 +142,12 @@ struct decl_buffer_options {
 namespace detail {
 /// `{16, 1}`: strides, one for each axis.
 struct stride_list {
-  int count = 0;
+  int count = 0; ///< may exceed max_rank: then it is no buffer's
   any_value of[max_rank]{};
   constexpr stride_list() = default;
   constexpr stride_list(std::initializer_list<any_value> strides) {
     for (any_value const& s : strides)
-      if (count < max_rank) of[count++] = s;
+      if (++count <= max_rank) of[count - 1] = s;
   }
 };
 } // namespace detail

@@ -134,9 +134,26 @@ constexpr void lay_out_window(recorder& r, buffer_layout const& l, site at) {
   if (f.place.offset % align == 0 && end <= has) return;
   message m = r.fail(at);
   if (end > has)
-    m << "kiln[R-BD07] a view of " << slot_bytes(r.view(), f) << " B, with its layout, at byte " << f.place.offset << " exceeds its storage, which ends at byte " << has;
+    m << "kiln[R-BD07] a view of " << slot_bytes(r.view(), f) << " B, with its layout, at byte " << f.place.offset << " exceeds its storage ";
   else
-    m << "kiln[R-BD08] a swizzled view at byte " << f.place.offset << " of its storage; it needs a multiple of " << align;
+    m << "kiln[R-BD08] a swizzled view at byte " << f.place.offset << " of ";
+  put_buffer_name(m, r, f.base);
+  if (end > has)
+    m << ", which ends at byte " << has;
+  else
+    m << "; it needs a multiple of " << align;
+}
+/// Gives the latest window, which shows whole slots of buffer `b`, a layout that takes the same bytes.
+constexpr void lay_out_again(recorder& r, int b, buffer_layout const& l, site at) {
+  int const window = r.buffers.size() - 1;
+  lay_out(r, window, l, at);
+  std::int64_t const mine = slot_bytes(r.view(), r.buffers[window]), its = slot_bytes(r.view(), r.buffers[b]);
+  r.buffers[window].alignment = 0;
+  if (mine == its) return;
+  message m = r.fail(at);
+  m << "kiln[R-BD08] local_reinterpret of ";
+  put_buffer_name(m, r, b);
+  m << ": the layout takes " << mine << " B, a slot has " << its;
 }
 /// The next bytes of a pool, as a view of type t.
 constexpr int pool_view(recorder& r, pool_state& s, result_type t, pool_alloc_options const& o, site at) {
@@ -198,7 +215,9 @@ constexpr int declare(recorder& r, result_type t, int data, std::int64_t offset,
   }
   if (start % bytes_of(t.type) != 0) {
     message m = r.fail(at);
-    m << "kiln[R-BD08] a view of " << name_of(t.type) << " at byte " << start << " of its storage: not aligned for the element";
+    m << "kiln[R-BD08] a view of " << name_of(t.type) << " at byte " << offset << " of ";
+    put_buffer_name(m, r, p.buffer);
+    m << ": not aligned for its elements of " << bytes_of(t.type) << " B";
     return refuse();
   }
   slot_map place;
@@ -221,8 +240,8 @@ public:
     static_assert(((D >= 1) && ...), "kiln[T-02] extents are at least 1");
     recorder& r = *recorder_;
     detail::pool_state& s = *state_;
-    if (s.committed) r.fail(at) << "kiln[R-PA12] alloc after commit; allocate before it";
-    if (o.align < 0 || (o.align & (o.align - 1)) != 0) r.fail(at) << "kiln[R-BD08] .align = " << o.align << " is not a power of two";
+    if (s.committed) fault(at, "kiln[R-PA12]") << "alloc" << (o.name ? " of " : "") << (o.name ? o.name : "") << " after commit; allocate before it";
+    if (o.align < 0 || (o.align & (o.align - 1)) != 0) r.fail(at) << "kiln[R-BD08] " << (o.name ? o.name : "a view of a pool") << ": .align = " << o.align << " is not a power of two";
     if (o.align > 1024) r.fail(at) << "kiln[R-AL15] " << (o.name ? o.name : "a view of a pool") << " wants " << o.align << "-byte alignment, the arena guarantees 1024";
     return view<T, D...>{recorder_, detail::pool_view(r, s, detail::type_of<view<T, D...>>(r, node_kind::view), o, at)};
   }
@@ -240,11 +259,10 @@ public:
   /// Sets the cursor; what lies at or above it may be handed out again. Units: bytes. Errors: R-PA14 outside of what was handed
   /// out, R-PA12 after commit.
   constexpr void move_base_to(std::int64_t offset, pool_move_options o = {}, site at = {}) {
-    recorder& r = *recorder_;
     detail::pool_state& s = *state_;
-    if (s.committed) r.fail(at) << "kiln[R-PA12] move_base_to after commit";
+    if (s.committed) fault(at, "kiln[R-PA12]") << "move_base_to after commit";
     if (offset < 0 || (offset > s.high && !o.gap)) {
-      r.fail(at) << "kiln[R-PA14] cursor " << offset << (offset < 0 ? " is negative; valid from 0, high-water " : " beyond high-water ") << s.high << (offset < 0 ? "" : "; pass .gap to leave a hole");
+      fault(at, "kiln[R-PA14]") << "cursor " << offset << (offset < 0 ? " is negative; valid from 0, high-water " : " beyond high-water ") << s.high << (offset < 0 ? "" : "; pass .gap to leave a hole");
       return;
     }
     s.cursor = offset;
@@ -253,10 +271,10 @@ public:
   constexpr void commit(pool_commit_options o = {}, site at = {}) {
     recorder& r = *recorder_;
     detail::pool_state& s = *state_;
-    if (s.committed) r.fail(at) << "kiln[R-PA12] commit twice";
-    if (o.size != 0 && o.size < s.high) r.fail(at) << "kiln[R-PA13] commit size " << o.size << " < high-water mark " << s.high;
+    if (s.committed) fault(at, "kiln[R-PA12]") << "commit twice";
+    if (o.size != 0 && o.size < s.high) fault(at, "kiln[R-PA13]") << "commit size " << o.size << " < high-water mark " << s.high;
     s.committed = true;
-    if (s.room >= 0 && o.size > s.room) r.fail(at) << "kiln[R-PA13] commit size " << o.size << " > the " << s.room << " B of .backing";
+    if (s.room >= 0 && o.size > s.room) fault(at, "kiln[R-PA13]") << "commit size " << o.size << " > the " << s.room << " B of .backing";
     if (s.room < 0 && o.size > s.high) detail::resize_storage(r, s.buffer, o.size, 1);
   }
   /// The next byte to be handed out, and one past the highest that was.
@@ -264,6 +282,13 @@ public:
   constexpr std::int64_t high_water() const { return state_->high; }
 
 private:
+  constexpr detail::message fault(site at, char const* rule) {
+    detail::message m = recorder_->fail(at);
+    m << rule << " ";
+    detail::put_buffer_name(m, *recorder_, state_->buffer);
+    m << ": ";
+    return m;
+  }
   recorder* recorder_;
   detail::pool_state* state_;
 };
@@ -308,6 +333,7 @@ constexpr void context::finish() {
     else
       m << " is never allocated; commit() the pool before its first use";
   }
+  if (tensor_pool_.released >= 0) tensor_pool_.check_uses(*r_, tensor_pool_);
   if (arena_ >= 0)
     for (int b = 0; b < r_->buffers.size(); ++b) {
       buffer_info const& f = r_->buffers[b];
@@ -347,16 +373,18 @@ constexpr auto context::decl_buffer(decl_buffer_options o, site at) {
 }
 
 template <element U, int... E, class T, int... D>
-constexpr auto context::local_reinterpret(view<T, D...> const& v, site at) {
+constexpr auto context::local_reinterpret(view<T, D...> const& v, local_reinterpret_options o, site at) {
   constexpr detail::extents to = sizeof...(E) > 0 ? detail::extents_of<E...> : detail::extents_of<D...>;
   using R = typename detail::view_from<U, to>::type;
-  static_assert(kiln::bytes_of(dtype_of<U>, detail::count_of(to)) == kiln::bytes_of(dtype_of<T>, detail::elements_of<D...>), "kiln[R-BD08] local_reinterpret must keep the number of bytes");
+  constexpr std::int64_t before = kiln::bytes_of(dtype_of<T>, detail::elements_of<D...>), after = kiln::bytes_of(dtype_of<U>, detail::count_of(to));
+  if (before != after) about("kiln[R-BD08]", "local_reinterpret of ", v.node_, at) << before << " B as " << after << " B";
   recorder& r = *r_;
   result_type const t = detail::type_of<R>(r, node_kind::view);
   int const from = r.operand(v.node_, 0);
   if (r.nodes[v.node_].code == op::view_index && r.nodes[from].code == op::alloc) { // a whole slot, whatever its index
     int const b = static_cast<int>(r.attribute(from, 0));
-    if (!r.buffers[b].layout.plain() && (kiln::bytes_of(dtype_of<U>) != kiln::bytes_of(dtype_of<T>) || r.intern(detail::to_shape(to)) != r.buffers[b].shape)) {
+    bool const seen = o.layout.what != buffer_layout::kind::infer;
+    if (!seen && !r.buffers[b].layout.plain() && (kiln::bytes_of(dtype_of<U>) != kiln::bytes_of(dtype_of<T>) || r.intern(detail::to_shape(to)) != r.buffers[b].shape)) {
       detail::message m = r.fail(at);
       m << "kiln[R-BD08] local_reinterpret of ";
       detail::put_buffer_name(m, r, b);
@@ -366,14 +394,19 @@ constexpr auto context::local_reinterpret(view<T, D...> const& v, site at) {
       slot_map m = r.buffers[b].place;
       m.stride = static_cast<std::int32_t>(detail::slot_stride(r.view(), r.buffers[b]));
       int const window = detail::add_window(r, t, b, m, r.buffers[b].slots, r.buffers[b].has_slots, nullptr, at);
-      r.buffers.back().layout = r.buffers[b].layout;
+      if (seen)
+        detail::lay_out_again(r, b, o.layout, at);
+      else
+        r.buffers.back().layout = r.buffers[b].layout;
       return R{r_, r.push(op::view_index, t, {window, r.operand(v.node_, 1)}, {}, at)};
     }
   }
   if constexpr (detail::included<detail::buffer_header<U>>)
     if (!detail::place_of_view(r, v.node_).known)
       if (int const part = declare_at(r, t, v.node_, 0, nullptr, at, detail::buffer_header<U>{}); part >= 0) return R{r_, part};
-  return R{r_, detail::view_of_slot(r, t, detail::declare(r, t, v.node_, 0, nullptr, at), at)};
+  int const node = detail::declare(r, t, v.node_, 0, nullptr, at);
+  if (o.layout.what != buffer_layout::kind::infer) detail::lay_out_window(r, o.layout, at);
+  return R{r_, detail::view_of_slot(r, t, node, at)};
 }
 
 } // namespace kiln

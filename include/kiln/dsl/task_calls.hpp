@@ -26,7 +26,7 @@ public:
     own_barrier("wait on", b, at);
     int p = -1;
     if constexpr (literal<P>) {
-      if (parity != 0 && parity != 1) r_->fail() << "kiln[R-BR04] barrier_wait with parity " << static_cast<std::int64_t>(parity) << "; valid are 0 and 1";
+      if (parity != 0 && parity != 1) about("kiln[R-BR04]", b, at) << ": barrier_wait with parity " << static_cast<std::int64_t>(parity) << "; valid are 0 and 1";
       p = detail::scalar_constant<i32>(*r_, static_cast<std::int64_t>(parity), at).node_;
     } else {
       p = cast<i32>(parity, at).node_;
@@ -36,13 +36,13 @@ public:
   }
   /// `.count` arrivals at a barrier, after everything that this agent did before. Errors: R-BR03, R-CP10.
   constexpr detail::no_task barrier_arrive(mbar const& b, barrier_arrive_options o = {}, site at = {}) {
-    if (o.count < 1) r_->fail() << "kiln[R-CP10] barrier_arrive with .count = " << o.count << "; at least 1 is needed";
+    if (o.count < 1) about("kiln[R-CP10]", b, at) << ": barrier_arrive with .count = " << o.count << "; at least 1 is needed";
     r_->push(op::barrier_arrive, {}, {o.remote.present() ? remote(b, o.remote, "barrier_arrive", at).node_ : b.node_, predicate(o.pred, at)}, {o.count}, at);
     return {};
   }
   /// One arrival, and `bytes` that asynchronous copies must bring before the phase completes. Errors: R-BR01, R-BR03.
   constexpr detail::no_task barrier_expect_bytes(mbar const& b, int bytes, barrier_expect_options o = {}, site at = {}) {
-    if (bytes < 0 || bytes >= 1 << 20) r_->fail() << "kiln[R-CP10] barrier_expect_bytes of " << bytes << " B, valid 0.." << (1 << 20) - 1;
+    if (bytes < 0 || bytes >= 1 << 20) about("kiln[R-CP10]", b, at) << ": barrier_expect_bytes of " << bytes << " B, valid 0.." << (1 << 20) - 1;
     own_barrier("expect bytes on", b, at);
     r_->push(op::barrier_expect_bytes, {}, {b.node_, predicate(o.pred, at)}, {bytes}, at);
     return {};
@@ -72,7 +72,7 @@ public:
     using P = decltype(detail::read(source, at));
     static_assert(std::same_as<typename P::value_type, T>, "kiln[T-04] async_load_bulk: source and view have different element types");
     static_assert(P::dims.rank == 0, "kiln[T-05] async_load_bulk takes one pointer: the first element of a contiguous row");
-    static_assert(kiln::bytes_of(dtype_of<T>, N) % 16 == 0, "kiln[R-BD06] async_load_bulk moves a multiple of 16 bytes");
+    bulk_bytes("async_load_bulk into ", destination.node_, kiln::bytes_of(dtype_of<T>, N), at);
     own_barrier("count a copy of this CTA on", b, at);
     r_->push(op::async_load_bulk, {}, {detail::read(source, at).node_, destination.node_, b.node_, predicate(o.pred, at)}, {static_cast<int>(o.evict)}, at);
     return detail::no_task{};
@@ -86,7 +86,7 @@ public:
     static_assert(!std::is_const_v<typename P::element_type>, "kiln[T-14] async_store_bulk through a pointer to const; declare the parameter ptr<T>");
     static_assert(std::same_as<typename P::value_type, T>, "kiln[T-04] async_store_bulk: destination and view have different element types");
     static_assert(P::dims.rank == 0, "kiln[T-05] async_store_bulk takes one pointer: the first element of a contiguous row");
-    static_assert(kiln::bytes_of(dtype_of<T>, N) % 16 == 0, "kiln[R-BD06] async_store_bulk moves a multiple of 16 bytes");
+    bulk_bytes("async_store_bulk from ", source.node_, kiln::bytes_of(dtype_of<T>, N), at);
     r_->push(op::async_store_bulk, {}, {detail::read(destination, at).node_, source.node_}, {}, at);
     return detail::no_task{};
   }
@@ -146,6 +146,23 @@ public:
   }
 
 protected:
+  constexpr void bulk_bytes(char const* what, int view, std::int64_t bytes, site at) {
+    if (bytes % 16 == 0) return;
+    detail::message m = r_->fail(at);
+    m << "kiln[R-BD06] " << what;
+    detail::put_buffer_name(m, *r_, r_->view().buffer_of(view));
+    m << ": " << bytes << " B; it moves a multiple of 16";
+  }
+  /// A broken rule of one barrier: its name so far.
+  constexpr detail::message about(char const* rule, mbar const& b, site at) {
+    detail::message m = r_->fail(at);
+    int from = b.node_;
+    while (r_->nodes[from].code != op::alloc_barriers) from = r_->operand(from, 0);
+    char const* const name = r_->strings[static_cast<int>(r_->attribute(from, 3))];
+    m << rule << " " << (*name ? name : "a barrier of line ");
+    if (!*name) m << r_->nodes[from].line;
+    return m;
+  }
   constexpr explicit task_calls(recorder& r) : r_(&r) {}
   task_calls(task_calls const&) = delete;
 
@@ -180,8 +197,8 @@ protected:
   }
   constexpr int predicate(detail::any_value const& p, site at) { return p.resolve(*r_, dtype::b1, 0, ".pred", at); }
   constexpr mbars make_barriers(int n, int arrivals, bool per_thread, char const* name, site at) {
-    if (n < 1) r_->fail() << "kiln[R-CP10] alloc_barriers of " << n << "; at least 1 is needed";
-    if (arrivals < 1 || arrivals >= 1 << 20) r_->fail() << "kiln[R-CP10] alloc_barriers: arrive_count " << arrivals << ", valid 1.." << (1 << 20) - 1;
+    if (n < 1) r_->fail() << "kiln[R-CP10] " << (name ? name : "alloc_barriers") << ": " << n << " barriers; at least 1 is needed";
+    if (arrivals < 1 || arrivals >= 1 << 20) r_->fail() << "kiln[R-CP10] " << (name ? name : "alloc_barriers") << ": arrive_count " << arrivals << ", valid 1.." << (1 << 20) - 1;
     if (r_->task >= 0) r_->fail() << "kiln[R-BR14] alloc_barriers inside a task: every agent must know them; make them before async_tasks";
     int const text = r_->add_string(name ? name : "");
     return {r_, r_->push(op::alloc_barriers, {dtype::b1, node_kind::barriers, 0}, {}, {n, arrivals, per_thread, text}, at)};

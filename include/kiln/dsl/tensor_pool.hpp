@@ -36,18 +36,52 @@ namespace detail {
 template <class>
 struct tensor_header {};
 
+constexpr message refuse_tensor(recorder& r, char const* rule, char const* name, site at) {
+  message m = r.fail(at);
+  m << rule << " " << (name ? name : "a view of a tmem_pool") << ": ";
+  return m;
+}
+/// Uses of a pool's columns before they are allocated or after they were given back, by the agent that does so or by one that it forks.
+constexpr void check_tensor_uses(recorder& r, tensor_pool_state const& s) {
+  auto task_of = [&](int node) {
+    for (int i = node; i >= 0; --i) {
+      if (r.nodes[i].code == op::task_end || r.nodes[i].code == op::tasks_end) return -1;
+      if (r.nodes[i].code == op::task_begin) return i;
+    }
+    return -1;
+  };
+  int const home = task_of(s.committed);
+  graph_view const g = r.view();
+  for (int i = 0; i < r.nodes.size(); ++i) {
+    if ((i > s.committed && i < s.released) || has(r.nodes[i].code, trait::view) || r.nodes[i].code == op::dump_layout) continue;
+    for (int j = 0; j < r.nodes[i].operand_count; ++j) {
+      int const v = r.operand(i, j);
+      if (v < 0 || r.nodes[v].kind != node_kind::view || g.storage_of(g.buffer_of(v)) != s.buffer) continue;
+      if (int const task = task_of(i); task >= 0 && home >= 0 && task != home) continue; // what orders tasks, a run shows
+      auto m = r.fail_at(i);
+      m << "kiln[R-PA17] ";
+      put_buffer_name(m, r, g.buffer_of(v));
+      m << " (" << slot_bytes(g, r.buffers[g.buffer_of(v)]) / 4 << " columns) is used ";
+      if (i < s.committed)
+        m << "before line " << r.nodes[s.committed].line << " commits its pool";
+      else
+        m << "after line " << r.nodes[s.released].line << " gave its columns back";
+      return;
+    }
+  }
+}
 /// The layout of a buffer in a pool; plain: row r in lane r.
 constexpr slot_layout pool_datapath(recorder& r, dtype t, int rows, int columns, tmem_alloc_options const& o, site at) {
   datapath const d = o.layout;
   bool const half = d == datapath::F || d == datapath::B;
   if (o.sub_slab != 0 && (o.sub_slab != 1 || d != datapath::F)) {
-    r.fail(at) << "kiln[R-AL19] .sub_slab = " << o.sub_slab << "; 0, or 1 with datapath::F";
+    refuse_tensor(r, "kiln[R-AL19]", o.name, at) << ".sub_slab = " << o.sub_slab << "; 0, or 1 with datapath::F";
   } else if (d == datapath::scale) {
-    r.fail(at) << "kiln[R-MM07] factors are allocated by alloc_scale";
+    refuse_tensor(r, "kiln[R-MM07]", o.name, at) << "factors are allocated by alloc_scale";
   } else if ((half && rows != 64) || (d == datapath::D && rows != 128)) {
-    r.fail(at) << "kiln[R-AL19] " << rows << " rows in datapath " << (d == datapath::F ? "F" : d == datapath::B ? "B" : "D") << ", which has " << (half ? 64 : 128);
+    refuse_tensor(r, "kiln[R-AL19]", o.name, at) << rows << " rows in datapath " << (d == datapath::F ? "F" : d == datapath::B ? "B" : "D") << ", which has " << (half ? 64 : 128);
   } else if (d == datapath::B && columns * bits_of(t) % 64 != 0) {
-    r.fail(at) << "kiln[R-AL19] " << columns << " columns do not split into two halves of whole 32-bit columns, as datapath B needs";
+    refuse_tensor(r, "kiln[R-AL19]", o.name, at) << columns << " columns do not split into two halves of whole 32-bit columns, as datapath B needs";
   } else if (half) {
     return datapath_layout(d, rows, columns, o.sub_slab);
   }
@@ -57,13 +91,13 @@ constexpr slot_layout pool_datapath(recorder& r, dtype t, int rows, int columns,
 constexpr datapath mma_datapath(recorder& r, int group, int rows, tmem_mma_options const& o, site at) {
   bool const one = o.cta_group == 1 && (o.m == 64 || o.m == 128), two = o.cta_group == 2 && (o.m == 128 || o.m == 256);
   if (!one && !two)
-    r.fail(at) << "kiln[R-MM01] M = " << o.m << " of " << o.cta_group << " CTAs: an instruction has 64 or 128 rows, of a pair 128 or 256";
+    refuse_tensor(r, "kiln[R-MM01]", o.name, at) << "M = " << o.m << " of " << o.cta_group << " CTAs: an instruction has 64 or 128 rows, of a pair 128 or 256";
   else if (o.weight_stationary && (o.m != 64 || o.cta_group != 1))
-    r.fail(at) << "kiln[R-MM01] .weight_stationary with M = " << o.m << " of " << o.cta_group << " CTAs; it has 64 rows of one";
+    refuse_tensor(r, "kiln[R-MM01]", o.name, at) << ".weight_stationary with M = " << o.m << " of " << o.cta_group << " CTAs; it has 64 rows of one";
   else if (two && (group != 2 || r.attrs.cluster.x % 2 != 0))
-    r.fail(at) << "kiln[R-MM06] an accumulator of a pair of CTAs needs a pool of .cta_group = 2 and an even cluster x size, got " << group << " and " << r.attrs.cluster.x;
+    refuse_tensor(r, "kiln[R-MM06]", o.name, at) << "an accumulator of a pair of CTAs needs a pool of .cta_group = 2 and an even cluster x size, got " << group << " and " << r.attrs.cluster.x;
   else if (rows * o.cta_group != o.m)
-    r.fail(at) << "kiln[R-AL19] " << rows << " rows of this CTA for an instruction of " << o.m << "; " << o.m / o.cta_group << " are needed";
+    refuse_tensor(r, "kiln[R-AL19]", o.name, at) << rows << " rows of this CTA for an instruction of " << o.m << "; " << o.m / o.cta_group << " are needed";
   else if (rows == 64)
     return two || o.weight_stationary ? datapath::B : datapath::F;
   return datapath::automatic;
@@ -72,11 +106,11 @@ constexpr slot_layout pool_scale(recorder& r, kiln::shape const& s, tmem_scale_o
   int const rows = s.extent[s.rank - 2], columns = s.extent[s.rank - 1], lead = s.rank == 3 ? s.extent[0] : 1;
   int const m = o.per_mma, reuse = o.reuse;
   if (m != 1 && m != 2 && m != 4)
-    r.fail(at) << "kiln[R-MM07] .per_mma = " << m << "; an instruction reads 1, 2 or 4 factors of a row";
+    refuse_tensor(r, "kiln[R-MM07]", o.name, at) << ".per_mma = " << m << "; an instruction reads 1, 2 or 4 factors of a row";
   else if (rows % 32 != 0)
-    r.fail(at) << "kiln[R-MM07] factors of " << rows << " rows; they lie in chunks of 32";
+    refuse_tensor(r, "kiln[R-MM07]", o.name, at) << "factors of " << rows << " rows; they lie in chunks of 32";
   else if (reuse < 1 || columns % (m * reuse) != 0)
-    r.fail(at) << "kiln[R-MM07] " << columns << " columns of factors are not a multiple of .per_mma * .reuse = " << m << " * " << reuse;
+    refuse_tensor(r, "kiln[R-MM07]", o.name, at) << columns << " columns of factors are not a multiple of .per_mma * .reuse = " << m << " * " << reuse;
   else
     return scale_layout(lead, rows, columns, m, reuse);
   return scale_layout(1, 32, 1, 1, 1);
@@ -93,9 +127,10 @@ public:
   /// The next columns, as a view of R rows (64 or 128) by C columns of elements. Errors: R-AL19, R-PA16, R-PA17 after commit.
   template <element T, int R, int C>
   constexpr auto alloc(tmem_alloc_options o = {}, site at = {}) {
-    static_assert(R == 64 || R == 128, "kiln[R-AL19] rows in tensor memory must be 64 or 128");
-    static_assert(C >= 1, "kiln[T-02] extents are at least 1");
-    static_assert(C * bits_of(dtype_of<T>) % 32 == 0, "kiln[R-PA16] the elements of a row must fill whole 32-bit columns of tensor memory");
+    static_assert(C >= 1 && R >= 1, "kiln[T-02] extents are at least 1");
+    if (R != 64 && R != 128) detail::refuse_tensor(*recorder_, "kiln[R-AL19]", o.name, at) << R << " rows in tensor memory; rows must be 64 or 128";
+    if (C * bits_of(dtype_of<T>) % 32 != 0)
+      detail::refuse_tensor(*recorder_, "kiln[R-PA16]", o.name, at) << C << " x " << name_of(dtype_of<T>) << " in a row do not fill whole 32-bit columns";
     return view<T, R, C>{recorder_, place(detail::type_of<view<T, R, C>>(*recorder_, node_kind::view), detail::pool_datapath(*recorder_, dtype_of<T>, R, C, o, at), o, at)};
   }
   /// The accumulator of a matrix instruction of `.m` rows, in the datapath that it writes: D for 128 rows of one CTA (and of 256 of a
@@ -123,10 +158,9 @@ public:
   }
   /// Sets the cursor; columns at or above it may be handed out again. Units: columns. Errors: R-PA14, R-PA17 after commit.
   constexpr void move_base_to(int column, site at = {}) {
-    recorder& r = *recorder_;
-    if (state_->committed >= 0) r.fail(at) << "kiln[R-PA17] move_base_to after commit";
+    if (state_->committed >= 0) about(at) << "move_base_to after commit";
     if (column < 0 || column > state_->high) {
-      r.fail(at) << "kiln[R-PA14] cursor " << column << (column < 0 ? " is negative; valid from 0, high-water " : " beyond high-water ") << state_->high;
+      about(at, "kiln[R-PA14]") << "cursor " << column << (column < 0 ? " is negative; valid from 0, high-water " : " beyond high-water ") << state_->high;
       return;
     }
     state_->cursor = column;
@@ -135,28 +169,28 @@ public:
   constexpr void commit(site at = {}) {
     recorder& r = *recorder_;
     if (state_->committed >= 0) {
-      r.fail(at) << "kiln[R-PA17] the pool was committed at line " << r.nodes[state_->committed].line << "; once is enough";
+      about(at) << "it was committed at line " << r.nodes[state_->committed].line << "; once is enough";
       return;
     }
     state_->region = r.innermost();
     // Where the columns begin; simulated memory counts each allocation from 0.
     int const base = r.push(op::constant, {dtype::u32, node_kind::value, r.intern({1, {1}})}, {}, {0}, at);
     r.push(op::local_store, {}, {slot_.node_, base}, {}, at);
-    state_->committed = r.push(op::tensor_alloc, {}, {r.buffers[state_->buffer].node}, {state_->warp & 255, state_->group}, at);
+    state_->committed = r.push(op::tensor_alloc, {}, {r.buffers[state_->buffer].node}, {state_->warp & 255, state_->group, state_->sync}, at);
   }
   /// One warp gives the columns back. After commit, once, on every path, after the last use. Errors: R-PA17.
   constexpr void dealloc(site at = {}) {
     recorder& r = *recorder_;
     if (state_->committed < 0 || state_->released >= 0) {
-      auto m = r.fail(at);
+      auto m = about(at);
       if (state_->committed < 0)
-        m << "kiln[R-PA17] dealloc before commit; there is nothing to give back";
+        m << "dealloc before commit; there is nothing to give back";
       else
-        m << "kiln[R-PA17] the pool was given back at line " << r.nodes[state_->released].line << "; once is enough";
+        m << "it was given back at line " << r.nodes[state_->released].line << "; once is enough";
       return;
     }
     if (r.innermost() != state_->region) {
-      r.fail(at) << "kiln[R-PA17] tensor memory allocated at line " << r.nodes[state_->committed].line << " is not released on every path; dealloc outside of the condition or loop";
+      about(at) << state_->total << " columns of line " << r.nodes[state_->committed].line << " are not released on every path; dealloc outside of the condition or loop";
       return;
     }
     state_->released = r.push(op::tensor_dealloc, {}, {r.buffers[state_->buffer].node}, {state_->warp >> 8}, at);
@@ -168,6 +202,13 @@ public:
   constexpr view<u32, 1> const& address() const { return slot_; }
 
 private:
+  constexpr detail::message about(site at, char const* rule = "kiln[R-PA17]") {
+    detail::message m = recorder_->fail(at);
+    m << rule << " ";
+    detail::put_buffer_name(m, *recorder_, state_->buffer);
+    m << ": ";
+    return m;
+  }
   constexpr int place(result_type t, slot_layout const& l, tmem_alloc_options const& o, site at) {
     recorder& r = *recorder_;
     buffer_info like; // for its columns
@@ -175,7 +216,7 @@ private:
     like.layout = l;
     int const columns = static_cast<int>(detail::tensor_columns(like, r.shapes[t.shape]));
     int const take = o.cols > columns ? o.cols : columns;
-    if (state_->committed >= 0) r.fail(at) << "kiln[R-PA17] alloc after commit; allocate before it";
+    if (state_->committed >= 0) about(at) << "alloc" << (o.name ? " of " : "") << (o.name ? o.name : "") << " after commit; allocate before it";
     if (o.cols != 0 && o.cols < columns) r.fail(at) << "kiln[R-PA16] .cols = " << o.cols << " is less than the " << columns << " columns of the shape";
     int from = state_->cursor;
     if (from + take > state_->total) {
@@ -201,7 +242,7 @@ constexpr auto context::make_tensor_pool(Pool& pool, tmem_pool_options const& o,
   if (!columns) {
     int next = 32;
     while (next < 512 && next < o.total_cols) next *= 2;
-    r.fail(at) << "kiln[R-CP04] " << o.total_cols << " columns: must be a power of two in 32..512; use " << next;
+    r.fail(at) << "kiln[R-CP04] " << (o.name ? o.name : "tmem_pool") << ": " << o.total_cols << " columns: must be a power of two in 32..512; use " << next;
   }
   if (o.cta_group != 1 && o.cta_group != 2) r.fail(at) << "kiln[R-CP04] .cta_group = " << o.cta_group << "; valid are 1 and 2";
   if (tensor_pool_.buffer >= 0) r.fail(at) << "kiln[R-PA17] a second pool in tensor memory; one exists since line " << r.nodes[r.buffers[tensor_pool_.buffer].node].line << ", allocate from it";
@@ -215,6 +256,8 @@ constexpr auto context::make_tensor_pool(Pool& pool, tmem_pool_options const& o,
   tensor_pool_.buffer = static_cast<std::int32_t>(r.attribute(node, 0));
   tensor_pool_.total = columns ? o.total_cols : 512;
   tensor_pool_.group = o.cta_group;
+  tensor_pool_.sync = o.sync_after_alloc;
+  tensor_pool_.check_uses = &detail::check_tensor_uses;
   tensor_pool_.warp = o.alloc_warp | (o.dealloc_warp < 0 ? o.alloc_warp : o.dealloc_warp) << 8;
   return tmem_pool_handle{r_, &tensor_pool_, slot};
 }

@@ -619,6 +619,9 @@ public:
     return *this;
   }
 
+  /// All elements become `x`.
+  constexpr var& fill(detail::assigned<V> x) { return *this = x; }
+
   KILN_DETAIL_COMPOUND(+, add)
   KILN_DETAIL_COMPOUND(-, sub)
   KILN_DETAIL_COMPOUND(*, mul)

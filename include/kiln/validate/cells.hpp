@@ -22,7 +22,8 @@ constexpr diagnostic check_cells(graph_view const& g) {
     case op::if_begin: case op::while_test: case op::task_begin: ++conditions; break;
     case op::if_end: case op::while_end: case op::task_end: --conditions; break;
     case op::var:
-      assigned[i] = g[g.operand(i, 0)].code != op::unset;
+      assigned[i] = g[g.operand(i, 0)].code != op::unset &&
+                    (g[g.operand(i, 0)].code != op::require_layout || g[g.operand(g.operand(i, 0), 0)].code != op::unset); // a fragment's layout
       depth[i] = conditions;
       break;
     case op::var_set: assigned[g.operand(i, 0)] = true; break;

@@ -790,6 +790,26 @@ private:
     }
   }
 
+  /// No load that this commit names is in an earlier group: every commit closes all loads before it.
+  constexpr bool first_commit() {
+    for (int j = 0; j < n_->operand_count; ++j) {
+      int const load = operand(j);
+      if (load < 0 || g_[load].code != op::async_load) continue;
+      int closed = 0; // regions between the two that may not have run
+      for (int i = i_ - 1; i > load; --i) {
+        op const o = g_[i].code;
+        if (has(o, trait::closes)) ++closed;
+        else if (has(o, trait::opens) && closed > 0) --closed;
+        else if (o == op::if_else && closed == 0) i = static_cast<int>(g_.attribute(i, 0)); // the other branch
+        else if (o == op::async_commit && closed == 0) {
+          message m = bad("R-HZ07");
+          m << "the async_load of line " << g_[load].line << " is in the group of line " << g_[i].line << " already; commit it once";
+          return false;
+        }
+      }
+    }
+    return true;
+  }
   constexpr bool token_from(int j, op from, char const* needed) {
     int const o = operand(j);
     if (o < 0) return true;
@@ -820,6 +840,7 @@ private:
         if (!(n.code == op::async_commit ? token_from(j, op::async_load, "that of an async_load")
                                          : token_from(j, op::async_commit, "that of an async_load_commit_group")))
           return false;
+      if (n.code == op::async_commit && !first_commit()) return false;
       if (n.code == op::async_wait && !attribute_in(0, 0, 0x7fffffff)) return false;
       return result_is(node_kind::token, dtype::b1, 0) || bad_result("a token");
     }
