@@ -40,12 +40,12 @@ struct variant {
 struct workspace_memory;
 
 struct kernel_state {
-  std::vector<std::uint64_t> alignment; // that each argument's address must have; empty: the element's size everywhere
   std::mutex compiling;
   std::atomic<bool> warned_of_addresses{false};
   std::atomic<variant*> first{nullptr}; // the newest
   std::mutex workspaces_guard;          // growing one
   std::atomic<workspace_memory*> workspaces{nullptr};
+  std::vector<std::uint64_t> alignment; // that each argument's address must have; empty: the element's size everywhere
 };
 
 /// The state of a kernel, made when it is first asked for.

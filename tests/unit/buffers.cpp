@@ -3,6 +3,7 @@
 #include "run_everywhere.hpp"
 
 #include <kiln/dsl/buffer.hpp>
+#include <kiln/graph/hash.hpp>
 
 namespace {
 
@@ -164,6 +165,21 @@ TEST(buffers, a_scalar_is_an_array_of_one) {
   }
   EXPECT_EQ(a.operand_pool, b.operand_pool);
   EXPECT_EQ(a.attribute_pool, b.attribute_pool);
+}
+
+// The form that names a scope is the same graph as the short one.
+TEST(buffers, a_scalar_of_a_scope_is_the_short_form) {
+  auto hash = []<class F>(F) {
+    return to_string(semantic_hash(record([](context& k, ptr<f32> y) {
+      auto s = F{}(k);
+      s = 1.f;
+      s += 2.f;
+      store(y, k.let(s));
+    })));
+  };
+  EXPECT_EQ(hash([](context& k) { return k.alloc_scalar<f32, scope::local>(); }), hash([](context& k) { return k.scalar<f32>(); }));
+  EXPECT_EQ(hash([](context& k) { return k.alloc_scalar<f32, scope::shared_dyn>(); }), hash([](context& k) { return k.shared_scalar<f32>(); }));
+  EXPECT_EQ(hash([](context& k) { return k.alloc_scalar<f32, scope::shared_static>(); }), hash([](context& k) { return k.shared_scalar<f32>({.scope = scope::shared_static}); }));
 }
 
 TEST(buffers, what_was_never_assigned) {

@@ -89,7 +89,7 @@ struct tmem_pool_options {
   int cta_group = 1;           ///< CTAs that share the allocation, 1 or 2
   int alloc_warp = 0;          ///< the warp that allocates, and
   int dealloc_warp = -1;       ///< that gives back; -1: the same
-  bool sync_after_alloc = true; ///< the allocating warp waits for its lanes, so that all of them see the address
+  bool sync_after_alloc = true; ///< the allocating warp waits for its lanes; simulated warps have none that could be late
   detail::view_ref tmem_addr{}; ///< where the address is kept: one u32; none: the pool's next 4 bytes
   char const* name = nullptr;
 };
@@ -111,7 +111,6 @@ struct tensor_pool_state {
   std::int32_t buffer = -1, total = 0, cursor = 0, high = 0, warp = 0, group = 1;
   std::int32_t committed = -1, released = -1; ///< nodes
   std::int32_t region = -1;                   ///< where commit stands
-  bool sync = true;
   void (*check_uses)(recorder&, tensor_pool_state const&) = nullptr;
 };
 constexpr std::int64_t count_of(extents const& e) {

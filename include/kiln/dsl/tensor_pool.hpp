@@ -176,7 +176,7 @@ public:
     // Where the columns begin; simulated memory counts each allocation from 0.
     int const base = r.push(op::constant, {dtype::u32, node_kind::value, r.intern({1, {1}})}, {}, {0}, at);
     r.push(op::local_store, {}, {slot_.node_, base}, {}, at);
-    state_->committed = r.push(op::tensor_alloc, {}, {r.buffers[state_->buffer].node}, {state_->warp & 255, state_->group, state_->sync}, at);
+    state_->committed = r.push(op::tensor_alloc, {}, {r.buffers[state_->buffer].node}, {state_->warp & 255, state_->group}, at);
   }
   /// One warp gives the columns back. After commit, once, on every path, after the last use. Errors: R-PA17.
   constexpr void dealloc(site at = {}) {
@@ -256,7 +256,6 @@ constexpr auto context::make_tensor_pool(Pool& pool, tmem_pool_options const& o,
   tensor_pool_.buffer = static_cast<std::int32_t>(r.attribute(node, 0));
   tensor_pool_.total = columns ? o.total_cols : 512;
   tensor_pool_.group = o.cta_group;
-  tensor_pool_.sync = o.sync_after_alloc;
   tensor_pool_.check_uses = &detail::check_tensor_uses;
   tensor_pool_.warp = o.alloc_warp | (o.dealloc_warp < 0 ? o.alloc_warp : o.dealloc_warp) << 8;
   return tmem_pool_handle{r_, &tensor_pool_, slot};

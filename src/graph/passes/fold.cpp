@@ -42,7 +42,8 @@ std::optional<scalar> fold_scalar(op o, dtype to, scalar const* x, std::int64_t 
   // Equality of f8 is not defined by the number page; leave it.
   case op::eq: return is_f8(x[0].type) ? std::nullopt : std::optional(ops::eq(x[0], x[1]));
   case op::ne: return is_f8(x[0].type) ? std::nullopt : std::optional(ops::ne(x[0], x[1]));
-  case op::multiple_of: case op::max_contiguous: case op::require_layout: case op::release_layout: return x[0];
+  case op::multiple_of: case op::max_contiguous: case op::release_layout: return x[0];
+  case op::require_layout: return attribute ? std::nullopt : std::optional(x[0]); // a pinned one decides where what it is given to lies
   default: return std::nullopt;
   }
 }
