@@ -26,7 +26,7 @@ namespace kiln {
 namespace {
 
 /// Counts changes of the code that lowerings write, so that entries of an older emitter are never used.
-constexpr int emitter_version = 24;
+constexpr int emitter_version = 25;
 
 detail::host_hooks hooks;
 
