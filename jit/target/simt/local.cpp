@@ -536,10 +536,12 @@ registers lowering<op::async_load>::emit(lowerer& k, int node) {
   int const width = same_axis ? std::min(a.access.width, shape.vector(elem)) : 0;
   int const bytes = 1 << (width + elem);
   if (!k.hw->can_copy(bytes) || (hint.is_volatile)) {
+    diagnostic into;
+    if (kiln::detail::message m(into); require) kiln::detail::put_buffer_name(m, k.g, k.g.buffer_of(k.g.operand(node, 1)));
     if (require)
       k.fail(
           node,
-          "kiln[R-TG02] async_load with .require_async: hardware copies 4, 8 or 16 consecutive aligned bytes, only " +
+          "kiln[R-TG02] async_load into " + std::string(into.view()) + " with .require_async: hardware copies 4, 8 or 16 consecutive aligned bytes, only " +
               std::to_string(bytes) + " are proven here" +
               (k.target.is_amdgpu() ? " and this target copies through registers" : "") +
               "; align the pointer and strides, use a wider type, or drop .require_async");
