@@ -37,6 +37,7 @@ private:
   /// Loops with runtime bounds, and the symbols that decide them: the roots of the bounds. Roots that are made of a common
   /// scalar, `n` and `n / 2` say, are no symbols of their own; that scalar is.
   constexpr void choose_symbols() {
+    p_.loops.reserve(4);
     vec<std::int32_t> roots;
     for (int k = 0; k < lives_; ++k) {
       int const i = live_[k];
@@ -147,8 +148,12 @@ private:
   }
 
   constexpr void emit() {
+    p_.code.reserve(lives_ + 8); // elements of classes are made one by one: no more of them than usual kernels have
+    p_.agents.reserve(4);
+    p_.boxes.reserve(8);
+    p_.barriers.reserve(8);
+    p_.grids.reserve(static_cast<int>(g_.buffers.size()));
     add_agent(-1, 0);
-    p_.code.reserve(lives_ + 8);
     int task = -1, task_agents = 0; // the agents that run the present task
     for (int k = 0, live = lives_; k < live; ++k) {
       int const i = live_[k];
