@@ -72,6 +72,8 @@ protected:
     words_ = (lanes + 7) / 8 * 2;
     barrier_lanes_ = n;
     register_count_ = p_.constants.size();
+    references_ = p_.barriers.data();
+    alone_ = p_.ctas == 1;
     files_ = new std::int64_t[static_cast<unsigned>(n * register_count_) + 1]{};
     if (p_.arrives) commits_ = new vec<int>[static_cast<unsigned>(n)];
   }
@@ -321,9 +323,14 @@ protected:
     return circumstances(), false;
   }
   /// Whether an agent may not count for the present phase of barrier k, as far as it knows; see `member`.
-  constexpr bool behind(int k) const { return clocks::get(clock_, barrier_lanes_ + k) < barriers_[k].phase; }
+  constexpr bool behind(int k) const {
+    int const lane = barrier_lanes_ + k;
+    return (static_cast<int>(clock_[lane >> 2] >> ((lane & 3) * 16)) & 0x7fff) < barriers_[k].phase;
+  }
   constexpr step arrive(instruction const& x) {
-    int const k = slot_of(p_.barriers.data()[x.a]);
+    barrier_reference const& r = references_[x.a];
+    std::int64_t const s = registers_[r.slot];
+    int const k = s >= 0 && s < r.count && alone_ ? r.first + static_cast<int>(s) : slot_of(r);
     if (k < 0 || (behind(k) && !member(x, k))) return step::stop;
     if (x.code != sim_op::barrier_expect) return arrived(x, k, x.b, 0, 0);
     return same_condition(x, k) ? arrived(x, k, 1, x.b, 0) : step::stop;
@@ -344,7 +351,9 @@ protected:
     return arrived(x, k, p_.agents[who_].threads, 0, 0);
   }
   constexpr step barrier_wait(instruction const& x) {
-    int const k = slot_of(p_.barriers.data()[x.a]);
+    barrier_reference const& r = references_[x.a];
+    std::int64_t const s = registers_[r.slot];
+    int const k = s >= 0 && s < r.count && alone_ ? r.first + static_cast<int>(s) : slot_of(r);
     if (k < 0) return step::stop;
     std::int64_t const parity = registers_[x.b];
     if (parity == unknown) {
@@ -510,6 +519,8 @@ protected:
     int present = 0, generation = 0;
   } all_; ///< CTAs at the barrier of the cluster
   agent *agents_ = nullptr, *me_ = nullptr;
+  barrier_reference const* references_ = nullptr; ///< the program's
+  bool alone_ = true; ///< one CTA
   int* lane_agent_ = nullptr;
   lane_kind* lane_kind_ = nullptr;
   std::int64_t* files_ = nullptr;

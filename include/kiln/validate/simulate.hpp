@@ -108,6 +108,7 @@ private:
     allocate_agents();
     allocate_clusters();
     int const code = p_.code.size();
+    boxes_ = p_.boxes.data();
     symbols_ = new std::int64_t[static_cast<unsigned>(p_.symbol_nodes.size()) + 1]{};
     read_at_ = new int[static_cast<unsigned>(p_.atoms * lanes_) + 1]{};
     useful_ = new bool[static_cast<unsigned>(code)]{};
@@ -159,7 +160,7 @@ private:
     agent& me = *me_;
     int const access_costs = 50 + 4 * words_, meeting_costs = 100 + 8 * words_;
     // For reads, which are most of all.
-    box const* const boxes = p_.boxes.data();
+    box const* const boxes = boxes_;
     std::uint64_t* const clock = clock_;
     int const word = who_ >> 2, atoms_from = cta_ * p_.cta_atoms;
     std::uint64_t const mine = 0x7fffull << ((who_ & 3) * 16);
@@ -354,7 +355,7 @@ private:
   };
 
   constexpr step access(instruction const& x) {
-    box const& b = p_.boxes.data()[x.a];
+    box const& b = boxes_[x.a];
     int first = b.first;
     if (b.slot >= 0) {
       std::int64_t s = registers_[b.slot];
@@ -374,16 +375,18 @@ private:
       }
       first += static_cast<int>(s) * b.per_slot;
     }
-    if (p_.ctas > 1) first += (peer_ >= 0 ? peer_ : cta_) * p_.cta_atoms;
+    if (!alone_) first += (peer_ >= 0 ? peer_ : cta_) * p_.cta_atoms;
     if (x.code == sim_op::bulk_load) return bulk_load(x, b, first);
     if (x.code == sim_op::bulk_store) ++me_->stores;
     return b.per_slot == 1 ? touch(x, first) : touch_cells(x, b, first);
   }
   constexpr step bulk_load(instruction const& x, box const& b, int first) {
-    int const k = slot_of(p_.barriers[x.b]);
+    barrier_reference const& r = references_[x.b];
+    std::int64_t const s = registers_[r.slot];
+    int const k = s >= 0 && s < r.count && alone_ ? r.first + static_cast<int>(s) : slot_of(r);
     if (k < 0 || (behind(k) && !member(x, k)) || !same_condition(x, k)) return step::stop;
     on_barrier_ = k;
-    if (step const s = b.per_slot == 1 ? touch(x, first) : touch_cells(x, b, first); s != step::next) return s;
+    if (step const t = b.per_slot == 1 ? touch(x, first) : touch_cells(x, b, first); t != step::next) return t;
     return arrived(x, k, 0, 0, x.c);
   }
   /// A write to another CTA, or to this one by its rank.
@@ -470,11 +473,12 @@ private:
     atom& m = atoms_[k];
     bool const ordered = m.lane < 0 || (static_cast<int>(clock_[m.lane >> 2] >> ((m.lane & 3) * 16)) & 0x7fff) >= m.value;
     if (shares_ && touch_peers(x, k) == step::stop) return step::stop;
-    if (reads(x.code)) {
+    sim_op const o = x.code;
+    if (o == sim_op::read || o == sim_op::bulk_store || o == sim_op::remote_read) {
       if (m.lane < 0 && m.lost < 0) return uninitialised(x, k);
       if (!ordered) return unordered(x, m);
       if (m.poison && poisoned(x, m) == step::stop) return step::stop;
-      if (x.code != sim_op::read) return read_later(m, x, k);
+      if (o != sim_op::read) return read_later(m, x, k);
       int const word = who_ >> 2;
       std::uint64_t const mine = 0x7fffull << ((who_ & 3) * 16);
       std::uint64_t& lanes = readers_[k * words_ + word];
@@ -484,14 +488,14 @@ private:
     }
     if (!ordered) return unordered(x, m);
     if (!clocks::at_most(readers_ + k * words_, clock_, words_)) return overtaken(x, k);
-    if ((x.code == sim_op::bulk_load || x.code == sim_op::remote_copy) && m.lane >= 0 && unfenced(m)) return without_fence(x, m);
+    if ((o == sim_op::bulk_load || o == sim_op::remote_copy) && m.lane >= 0 && unfenced(m)) return without_fence(x, m);
     m.by = me_->pc;
     m.agent = who_;
-    if (brings_bytes(x.code)) {
+    if (o == sim_op::bulk_load || brings_bytes(o)) {
       m.poison = 0;
       m.lane = barrier_lanes_ + on_barrier_;
       m.value = barriers_[on_barrier_].phase + 1;
-    } else if (x.code == sim_op::async) {
+    } else if (o == sim_op::async) {
       m.lane = me_->loads_lane;
       m.value = me_->groups + 1;
       m.poison = x.b > 0 ? x.b : 0;
@@ -791,6 +795,7 @@ private:
   std::uint64_t* readers_ = nullptr;
   int* read_at_ = nullptr; ///< of an atom and lane: the instruction that read last
   atom* atoms_ = nullptr;
+  box const* boxes_ = nullptr; ///< the program's
   bool *useful_ = nullptr, *reached_ = nullptr;
   vec<int> loads_in_; ///< of a group: its loads
 };
