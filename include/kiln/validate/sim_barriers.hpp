@@ -15,521 +15,472 @@
 
 namespace kiln::detail {
 
-class sim_barriers : public sim_report {
-protected:
-  using sim_report::sim_report;
-
-  struct agent {
-    int pc = 0;
-    int groups = 0;      ///< of loads, committed
-    int stores = 0;      ///< bulk stores, issued
-    int waited_at = -1;  ///< groups committed when the last wait was executed
-    int generation = -1; ///< of the named barrier that it waits at
-    int again = -1, again_at = 0; ///< the last wait, where it saw a phase that this agent had waited for before; and its barrier
-    int loads_lane = -1, stores_lane = -1, fence_lane = -1;
-    bool open = false;   ///< a load since the last commit
-    bool running = false, forked = false;
+constexpr void simulator::allocate_agents() {
+  int const n = p_.agents.size();
+  int lanes = n + p_.slot_alloc.size();
+  for (int i = 0; i < 16; ++i) named_lane_[i] = p_.named >> i & 1 ? lanes++ : -1;
+  named_count_ = lanes - n - p_.slot_alloc.size();
+  lanes += named_count_ * (p_.ctas - 1); // of the other CTAs
+  agents_ = new agent[static_cast<unsigned>(n)]{};
+  lane_agent_ = new int[static_cast<unsigned>(lanes + 3 * n)]{};
+  lane_kind_ = new lane_kind[static_cast<unsigned>(lanes + 3 * n)]{};
+  for (int i = 0; i < lanes; ++i) {
+    lane_agent_[i] = i;
+    lane_kind_[i] = i < n ? lane_kind::agent : lane_kind::barrier;
+  }
+  auto add = [&](int a, lane_kind k) {
+    lane_agent_[lanes] = a;
+    lane_kind_[lanes] = k;
+    return lanes++;
   };
-  struct barrier {
-    int pending = 0, expected = 0, got = 0, phase = 0;
-    int arrivals = 0;       ///< of every phase
-    int before = 0;         ///< bytes expected in the phase before
-    int expects_if = none, loads_if = none; ///< predicate of the phase: a value number, always or none
-    int last = -1, by = -1; ///< instruction and agent of the last arrival
-  };
-  struct named_barrier {
-    int threads = 0, present = 0, generation = 0, last = -1;
-    std::uint32_t here = 0; ///< agents that have arrived
-  };
-  static constexpr int always = -1, none = -2;
-  enum class step { next, stop, block, rest, end }; ///< rest: it did something, and waits now
+  for (int i = 0; i < n; ++i) {
+    agent_range const& r = p_.agents[i];
+    if (r.loads) agents_[i].loads_lane = add(i, lane_kind::loads);
+    if (r.stores) agents_[i].stores_lane = add(i, lane_kind::stores);
+    if (p_.bulk && r.writes) agents_[i].fence_lane = add(i, lane_kind::fence);
+  }
+  lanes_ = lanes;
+  words_ = (lanes + 7) / 8 * 2;
+  barrier_lanes_ = n;
+  register_count_ = p_.constants.size();
+  references_ = p_.barriers.data();
+  alone_ = p_.ctas == 1;
+  files_ = new std::int64_t[static_cast<unsigned>(n * register_count_) + 1]{};
+  if (p_.arrives) commits_ = new vec<int>[static_cast<unsigned>(n)];
+}
 
-  constexpr void allocate_agents() {
-    int const n = p_.agents.size();
-    int lanes = n + p_.slot_alloc.size();
-    for (int i = 0; i < 16; ++i) named_lane_[i] = p_.named >> i & 1 ? lanes++ : -1;
-    named_count_ = lanes - n - p_.slot_alloc.size();
-    lanes += named_count_ * (p_.ctas - 1); // of the other CTAs
-    agents_ = new agent[static_cast<unsigned>(n)]{};
-    lane_agent_ = new int[static_cast<unsigned>(lanes + 3 * n)]{};
-    lane_kind_ = new lane_kind[static_cast<unsigned>(lanes + 3 * n)]{};
-    for (int i = 0; i < lanes; ++i) {
-      lane_agent_[i] = i;
-      lane_kind_[i] = i < n ? lane_kind::agent : lane_kind::barrier;
-    }
-    auto add = [&](int a, lane_kind k) {
-      lane_agent_[lanes] = a;
-      lane_kind_[lanes] = k;
-      return lanes++;
-    };
-    for (int i = 0; i < n; ++i) {
-      agent_range const& r = p_.agents[i];
-      if (r.loads) agents_[i].loads_lane = add(i, lane_kind::loads);
-      if (r.stores) agents_[i].stores_lane = add(i, lane_kind::stores);
-      if (p_.bulk && r.writes) agents_[i].fence_lane = add(i, lane_kind::fence);
-    }
-    lanes_ = lanes;
-    words_ = (lanes + 7) / 8 * 2;
-    barrier_lanes_ = n;
-    register_count_ = p_.constants.size();
-    references_ = p_.barriers.data();
-    alone_ = p_.ctas == 1;
-    files_ = new std::int64_t[static_cast<unsigned>(n * register_count_) + 1]{};
-    if (p_.arrives) commits_ = new vec<int>[static_cast<unsigned>(n)];
-  }
-  constexpr void release_agents() {
-    delete[] agents_;
-    delete[] lane_agent_;
-    delete[] lane_kind_;
-    delete[] commits_;
-    delete[] files_;
-    delete[] clocks_;
-    delete[] barriers_;
-    delete[] arrived_;
-    delete[] completed_;
-    delete[] waited_;
-    delete[] named_;
-    delete[] named_arrived_;
-    delete[] named_completed_;
-  }
-  /// Zeros (or what T starts with) in an array that was used before: compilers make new ones much faster than they overwrite.
-  template <class T>
-  static constexpr void afresh(T*& items, int n) {
-    delete[] items;
-    items = new T[static_cast<unsigned>(n)]{};
-  }
-  constexpr void reset_agents() {
-    int const n = p_.agents.size(), slots = p_.slot_alloc.size();
-    for (int c = 0; c < p_.ctas; ++c)
-      for (int i = 0; i < register_count_; ++i) files_[c * p_.cta_agents * register_count_ + i] = p_.constants[i]; // the tasks' at the fork
-    afresh(clocks_, n * words_);
-    for (int i = 0; i < n; ++i) {
-      agent a;
-      a.pc = p_.agents[i].begin;
-      a.running = p_.agents[i].task < 0;
-      a.loads_lane = agents_[i].loads_lane;
-      a.stores_lane = agents_[i].stores_lane;
-      a.fence_lane = agents_[i].fence_lane;
-      agents_[i] = a;
-      if (commits_) commits_[i].clear();
-      clocks::set(clocks_ + i * words_, i, 1);
-    }
-    if (slots > 0) {
-      afresh(arrived_, slots * words_);
-      afresh(completed_, slots * words_);
-      afresh(waited_, slots * words_);
-      afresh(barriers_, slots);
-      for (int i = 0; i < slots; ++i) barriers_[i].pending = barriers_[i].arrivals = static_cast<int>(g_.attribute(p_.slot_alloc[i], 1));
-    }
-    if (!p_.named) return;
-    afresh(named_arrived_, 16 * p_.ctas * words_);
-    afresh(named_completed_, 16 * p_.ctas * words_);
-    afresh(named_, 16 * p_.ctas);
-  }
-  constexpr void enter(int who) {
-    who_ = who;
-    cta_ = p_.agents[who].cta;
-    me_ = &agents_[who];
-    clock_ = clocks_ + who * words_;
-    registers_ = files_ + who * register_count_;
-  }
-  constexpr void tick() { clock_[who_ >> 2] += 1ull << ((who_ & 3) * 16); }
-  constexpr int barrier_lane(int slot) const { return barrier_lanes_ + slot; }
+constexpr void simulator::release_agents() {
+  delete[] agents_;
+  delete[] lane_agent_;
+  delete[] lane_kind_;
+  delete[] commits_;
+  delete[] files_;
+  delete[] clocks_;
+  delete[] barriers_;
+  delete[] arrived_;
+  delete[] completed_;
+  delete[] waited_;
+  delete[] named_;
+  delete[] named_arrived_;
+  delete[] named_completed_;
+}
 
-  // -- tasks -----------------------------------------------------------------------------------------------------------------
-  constexpr step fork(instruction const& x) {
-    int const from = x.a + cta_ * p_.cta_agents, to = x.b + cta_ * p_.cta_agents;
-    if (!me_->forked) {
-      me_->forked = true;
-      for (int t = from; t < to; ++t) {
-        std::uint64_t* const c = clocks_ + t * words_;
-        clocks::copy(c, clock_, words_);
-        clocks::set(c, t, clocks::get(clock_, t) + 1);
-        std::int64_t* const f = files_ + t * register_count_;
-        for (int i = 0; i < register_count_; ++i) f[i] = registers_[i];
-        agents_[t].pc = p_.agents[t].begin;
-        agents_[t].running = true;
-      }
-      tick();
-      return step::rest;
-    }
-    for (int t = from; t < to; ++t)
-      if (agents_[t].running) return step::block;
+constexpr void simulator::reset_agents() {
+  int const n = p_.agents.size(), slots = p_.slot_alloc.size();
+  for (int c = 0; c < p_.ctas; ++c)
+    for (int i = 0; i < register_count_; ++i) files_[c * p_.cta_agents * register_count_ + i] = p_.constants[i]; // the tasks' at the fork
+  afresh(clocks_, n * words_);
+  for (int i = 0; i < n; ++i) {
+    agent a;
+    a.pc = p_.agents[i].begin;
+    a.running = p_.agents[i].task < 0;
+    a.loads_lane = agents_[i].loads_lane;
+    a.stores_lane = agents_[i].stores_lane;
+    a.fence_lane = agents_[i].fence_lane;
+    agents_[i] = a;
+    if (commits_) commits_[i].clear();
+    clocks::set(clocks_ + i * words_, i, 1);
+  }
+  if (slots > 0) {
+    afresh(arrived_, slots * words_);
+    afresh(completed_, slots * words_);
+    afresh(waited_, slots * words_);
+    afresh(barriers_, slots);
+    for (int i = 0; i < slots; ++i) barriers_[i].pending = barriers_[i].arrivals = static_cast<int>(g_.attribute(p_.slot_alloc[i], 1));
+  }
+  if (!p_.named) return;
+  afresh(named_arrived_, 16 * p_.ctas * words_);
+  afresh(named_completed_, 16 * p_.ctas * words_);
+  afresh(named_, 16 * p_.ctas);
+}
+
+constexpr void simulator::enter(int who) {
+  who_ = who;
+  cta_ = p_.agents[who].cta;
+  me_ = &agents_[who];
+  clock_ = clocks_ + who * words_;
+  registers_ = files_ + who * register_count_;
+}
+
+// -- tasks -----------------------------------------------------------------------------------------------------------------
+constexpr simulator::step simulator::fork(instruction const& x) {
+  int const from = x.a + cta_ * p_.cta_agents, to = x.b + cta_ * p_.cta_agents;
+  if (!me_->forked) {
+    me_->forked = true;
     for (int t = from; t < to; ++t) {
-      clocks::join(clock_, clocks_ + t * words_, words_);
-      if (p_.agents[t].replica == 0 && g_.attribute(p_.agents[t].task, 0) == 0) // the default task's vars are the kernel's
-        for (int i = 0; i < register_count_; ++i) registers_[i] = files_[t * register_count_ + i];
+      std::uint64_t* const c = clocks_ + t * words_;
+      clocks::copy(c, clock_, words_);
+      clocks::set(c, t, clocks::get(clock_, t) + 1);
+      std::int64_t* const f = files_ + t * register_count_;
+      for (int i = 0; i < register_count_; ++i) f[i] = registers_[i];
+      agents_[t].pc = p_.agents[t].begin;
+      agents_[t].running = true;
     }
-    me_->forked = false;
-    me_->pc = x.target - 1;
-    return step::next;
+    tick();
+    return step::rest;
   }
+  for (int t = from; t < to; ++t)
+    if (agents_[t].running) return step::block;
+  for (int t = from; t < to; ++t) {
+    clocks::join(clock_, clocks_ + t * words_, words_);
+    if (p_.agents[t].replica == 0 && g_.attribute(p_.agents[t].task, 0) == 0) // the default task's vars are the kernel's
+      for (int i = 0; i < register_count_; ++i) registers_[i] = files_[t * register_count_ + i];
+  }
+  me_->forked = false;
+  me_->pc = x.target - 1;
+  return step::next;
+}
 
-  // -- memory barriers -------------------------------------------------------------------------------------------------------
-  /// The slot that a reference means now; -1 after a finding.
-  constexpr int slot_of(barrier_reference const& r) {
-    std::int64_t s = registers_[r.slot];
-    if (s >= 0 && s < r.count && p_.ctas == 1) return r.first + static_cast<int>(s);
-    if (s == unknown) s = likely(r.index);
-    if (s == unknown) {
-      out_->complete = false;
-      remark(r.at) << "kiln[R-VF01] note: which barrier this is depends on data; only kiln::check can follow it";
-      return -1;
-    }
-    if (s < 0 || s >= r.count) {
-      message m = broken(r.at);
-      m << "kiln[R-BD05] ";
-      barriers_name(m, r.node);
-      m << ": index ";
-      outside(m, r.index, s, r.count);
-      circumstances();
-      return -1;
-    }
-    return r.first + static_cast<int>(s) + (peer_ >= 0 ? peer_ : cta_) * p_.cta_slots;
+// -- memory barriers -------------------------------------------------------------------------------------------------------
+/// The slot that a reference means now; -1 after a finding.
+constexpr int simulator::slot_of(barrier_reference const& r) {
+  std::int64_t s = registers_[r.slot];
+  if (s >= 0 && s < r.count && p_.ctas == 1) return r.first + static_cast<int>(s);
+  if (s == unknown) s = likely(r.index);
+  if (s == unknown) {
+    out_->complete = false;
+    remark(r.at) << "kiln[R-VF01] note: which barrier this is depends on data; only kiln::check can follow it";
+    return -1;
   }
-  /// Copies whose bytes count on a barrier.
-  static constexpr bool brings_bytes(sim_op o) { return o == sim_op::bulk_load || o == sim_op::remote_async || o == sim_op::remote_copy; }
-  /// An arrival, or bytes, must know that the phase before is complete: which phase it counts for would depend on timing.
-  constexpr bool member(instruction const& x, int k) {
-    barrier const& b = barriers_[k];
-    if (clocks::get(clock_, barrier_lane(k)) >= b.phase) return true;
-    if (me_->again >= 0) { // it came here too early
-      instruction const& wait = p_.code[me_->again];
-      message m = broken(wait.node);
-      m << "kiln[R-BR04] wait on ";
-      barrier_name(m, me_->again_at);
-      m << " (";
-      place(m, wait.node);
-      m << ")";
-      in_task(m, who_);
-      m << ": parity " << static_cast<int>(registers_[wait.b] & 1) << " sees phase " << barriers_[me_->again_at].phase - 1 << " once more, and the " << name_of(g_[x.node].code) << " of line "
-        << g_[x.node].line << " comes a round too early; flip the parity each round";
-      circumstances();
-      return false;
-    }
-    message m = broken(x.node);
-    if (brings_bytes(x.code) && b.by == who_ && b.last >= 0 && brings_bytes(p_.code[b.last].code) && (x.code == sim_op::bulk_load || b.last != me_->pc)) {
-      // It was this agent's own copy that completed the phase: too few bytes were expected for all of them.
-      m << "kiln[R-BR01] ";
-      barrier_name(m, k);
-      m << " phase " << b.phase - 1 << ": the " << b.before << " B expected are there before the " << name_of(g_[x.node].code) << " (";
-      place(m, x.node);
-      m << ")";
-      in_task(m, who_);
-      m << " brings more; expect the bytes of all copies of the phase";
-      circumstances();
-      return false;
-    }
-    m << "kiln[R-BR03] ";
-    barrier_name(m, k);
-    m << ": the " << name_of(g_[x.node].code) << " (";
-    place(m, x.node);
+  if (s < 0 || s >= r.count) {
+    message m = broken(r.at);
+    m << "kiln[R-BD05] ";
+    barriers_name(m, r.node);
+    m << ": index ";
+    outside(m, r.index, s, r.count);
+    circumstances();
+    return -1;
+  }
+  return r.first + static_cast<int>(s) + (peer_ >= 0 ? peer_ : cta_) * p_.cta_slots;
+}
+
+/// An arrival, or bytes, must know that the phase before is complete: which phase it counts for would depend on timing.
+constexpr bool simulator::member(instruction const& x, int k) {
+  barrier const& b = barriers_[k];
+  if (clocks::get(clock_, barrier_lane(k)) >= b.phase) return true;
+  if (me_->again >= 0) { // it came here too early
+    instruction const& wait = p_.code[me_->again];
+    message m = broken(wait.node);
+    m << "kiln[R-BR04] wait on ";
+    barrier_name(m, me_->again_at);
+    m << " (";
+    place(m, wait.node);
     m << ")";
     in_task(m, who_);
-    m << " may count for phase " << b.phase - 1 << " or " << b.phase << ": nothing orders it after phase " << b.phase - 1
-      << " is complete";
-    if (b.last >= 0) {
-      m << " (last arrival: line " << g_[p_.code[b.last].node].line;
-      in_task(m, b.by);
-      m << ")";
-    }
-    if (g_[x.node].code == op::barrier_arrive)
-      m << "; arrivals beyond the count of " << arrivals(k) << "?";
-    else
-      m << "; wait first for the barrier that releases what it fills, and expect all bytes of a phase at once";
+    m << ": parity " << static_cast<int>(registers_[wait.b] & 1) << " sees phase " << barriers_[me_->again_at].phase - 1 << " once more, and the " << name_of(g_[x.node].code) << " of line "
+      << g_[x.node].line << " comes a round too early; flip the parity each round";
     circumstances();
     return false;
   }
-  constexpr int arrivals(int k) const { return barriers_[k].arrivals; }
-
-  /// Nothing is pending any more.
-  constexpr bool complete(instruction const& x, int k) {
-    barrier& b = barriers_[k];
-    if (b.pending < 0) {
-      message m = broken(x.node);
-      m << "kiln[R-BR03] ";
-      barrier_name(m, k);
-      m << " phase " << b.phase << ": " << arrivals(k) - b.pending << " arrivals for a count of " << arrivals(k) << " (";
-      place(m, x.node);
-      in_task(m, who_);
-      m << "); which phase they belong to depends on timing";
-      return circumstances(), false;
-    }
-    if (b.got > b.expected) return bytes_differ(k, x.node, "waits would pass early"), false;
-    std::uint64_t *a = arrived_ + k * words_, *w = waited_ + k * words_;
-    if (!clocks::at_most(w, a, words_)) {
-      int waiter = 0;
-      while (waiter + 1 < p_.agents.size() && clocks::get(w, waiter) <= clocks::get(a, waiter)) ++waiter;
-      message m = broken(x.node);
-      m << "kiln[R-BR04] ";
-      barrier_name(m, k);
-      m << ": phase " << b.phase << " completes (";
-      place(m, x.node);
-      m << ")";
-      in_task(m, who_);
-      m << ", but an earlier wait on it";
-      in_task(m, waiter);
-      m << " may still be under way, and would then miss that; order the wait before this arrival";
-      return circumstances(), false;
-    }
-    clocks::set(a, barrier_lane(k), ++b.phase);
-    clocks::copy(completed_ + k * words_, a, words_);
-    b.pending = b.arrivals;
-    b.before = b.expected;
-    b.expected = b.got = 0;
-    b.expects_if = b.loads_if = none;
-    return true;
-  }
-  constexpr void bytes_differ(int k, int node, char const* consequence) {
-    barrier const& b = barriers_[k];
-    message m = broken(node);
+  message m = broken(x.node);
+  if (brings_bytes(x.code) && b.by == who_ && b.last >= 0 && brings_bytes(p_.code[b.last].code) && (x.code == sim_op::bulk_load || b.last != me_->pc)) {
+    // It was this agent's own copy that completed the phase: too few bytes were expected for all of them.
     m << "kiln[R-BR01] ";
     barrier_name(m, k);
-    m << " phase " << b.phase << ": " << b.expected << " B expected, " << b.got << " B signalled (";
-    place(m, node);
-    m << "); " << consequence;
-    circumstances();
-  }
-  constexpr step arrived(instruction const& x, int k, int count, int expected, int got) {
-    barrier& b = barriers_[k];
-    clocks::join(arrived_ + k * words_, clock_, words_);
-    clock_[who_ >> 2] += 1ull << ((who_ & 3) * 16); // tick
-    b.last = me_->pc;
-    b.by = who_;
-    if (expected > 0) b.expected += expected;
-    if (got > 0) b.got += got;
-    return (b.pending -= count) > 0 || b.got < b.expected || complete(x, k) ? step::next : step::stop;
-  }
-  /// Bytes and copies of a phase must depend on the same condition: R-BR10.
-  constexpr bool same_condition(instruction const& x, int k) {
-    barrier& b = barriers_[k];
-    // What is known is decided already: the operation does happen.
-    if (x.d < 0 && b.expects_if == always && b.loads_if == always) return true;
-    int const when = x.d < 0 || registers_[slices_.register_of(x.d)] != unknown ? always : slices_.value_number(x.d);
-    int& mine = brings_bytes(x.code) ? b.loads_if : b.expects_if;
-    int const other = brings_bytes(x.code) ? b.expects_if : b.loads_if;
-    if (mine == none) mine = when;
-    if (mine == when && (other == none || other == when)) return true;
-    message m = broken(x.node);
-    m << "kiln[R-BR10] ";
-    barrier_name(m, k);
-    m << " phase " << b.phase << ": the " << name_of(g_[x.node].code) << " (";
+    m << " phase " << b.phase - 1 << ": the " << b.before << " B expected are there before the " << name_of(g_[x.node].code) << " (";
     place(m, x.node);
     m << ")";
     in_task(m, who_);
-    m << (when == always ? " is unconditional" : " has a predicate") << ", but its "
-      << (brings_bytes(x.code) && other != none && other != when ? "bytes are expected" : other != none && other != when ? "copies are made" : "like are made")
-      << (when == always ? " under one" : " without it") << "; give both the same .pred";
+    m << " brings more; expect the bytes of all copies of the phase";
+    circumstances();
+    return false;
+  }
+  m << "kiln[R-BR03] ";
+  barrier_name(m, k);
+  m << ": the " << name_of(g_[x.node].code) << " (";
+  place(m, x.node);
+  m << ")";
+  in_task(m, who_);
+  m << " may count for phase " << b.phase - 1 << " or " << b.phase << ": nothing orders it after phase " << b.phase - 1
+    << " is complete";
+  if (b.last >= 0) {
+    m << " (last arrival: line " << g_[p_.code[b.last].node].line;
+    in_task(m, b.by);
+    m << ")";
+  }
+  if (g_[x.node].code == op::barrier_arrive)
+    m << "; arrivals beyond the count of " << arrivals(k) << "?";
+  else
+    m << "; wait first for the barrier that releases what it fills, and expect all bytes of a phase at once";
+  circumstances();
+  return false;
+}
+
+/// Nothing is pending any more.
+constexpr bool simulator::complete(instruction const& x, int k) {
+  barrier& b = barriers_[k];
+  if (b.pending < 0) {
+    message m = broken(x.node);
+    m << "kiln[R-BR03] ";
+    barrier_name(m, k);
+    m << " phase " << b.phase << ": " << arrivals(k) - b.pending << " arrivals for a count of " << arrivals(k) << " (";
+    place(m, x.node);
+    in_task(m, who_);
+    m << "); which phase they belong to depends on timing";
     return circumstances(), false;
   }
-  /// Whether an agent may not count for the present phase of barrier k, as far as it knows; see `member`.
-  constexpr bool behind(int k) const {
-    int const lane = barrier_lanes_ + k;
-    return (static_cast<int>(clock_[lane >> 2] >> ((lane & 3) * 16)) & 0x7fff) < barriers_[k].phase;
+  if (b.got > b.expected) return bytes_differ(k, x.node, "waits would pass early"), false;
+  std::uint64_t *a = arrived_ + k * words_, *w = waited_ + k * words_;
+  if (!clocks::at_most(w, a, words_)) {
+    int waiter = 0;
+    while (waiter + 1 < p_.agents.size() && clocks::get(w, waiter) <= clocks::get(a, waiter)) ++waiter;
+    message m = broken(x.node);
+    m << "kiln[R-BR04] ";
+    barrier_name(m, k);
+    m << ": phase " << b.phase << " completes (";
+    place(m, x.node);
+    m << ")";
+    in_task(m, who_);
+    m << ", but an earlier wait on it";
+    in_task(m, waiter);
+    m << " may still be under way, and would then miss that; order the wait before this arrival";
+    return circumstances(), false;
   }
-  constexpr step arrive(instruction const& x) {
-    barrier_reference const& r = references_[x.a];
-    std::int64_t const s = registers_[r.slot];
-    int const k = s >= 0 && s < r.count && alone_ ? r.first + static_cast<int>(s) : slot_of(r);
-    if (k < 0 || (behind(k) && !member(x, k))) return step::stop;
-    if (x.code != sim_op::barrier_expect) return arrived(x, k, x.b, 0, 0);
-    return same_condition(x, k) ? arrived(x, k, 1, x.b, 0) : step::stop;
-  }
-  /// The last group that a wait for all but `pending` covers.
-  constexpr int covered(int pending) const {
-    if (!commits_) return me_->groups - pending;
-    int const k = commits_[who_].size() - pending;
-    return k > 0 ? commits_[who_][k - 1] : 0;
-  }
-  /// Arrives once the agent's loads have landed: as late as possible is when the phase is waited for, so here is enough.
-  constexpr step load_arrive(instruction const& x) {
-    int const k = slot_of(p_.barriers.data()[x.a]);
-    if (k < 0 || !member(x, k)) return step::stop;
-    clocks::raise(arrived_ + k * words_, me_->loads_lane, me_->groups + 1);
-    ++me_->groups; // what is uncommitted forms a group that the barrier stands for
-    me_->open = false;
-    return arrived(x, k, p_.agents[who_].threads, 0, 0);
-  }
-  constexpr step barrier_wait(instruction const& x) {
-    barrier_reference const& r = references_[x.a];
-    std::int64_t const s = registers_[r.slot];
-    int const k = s >= 0 && s < r.count && alone_ ? r.first + static_cast<int>(s) : slot_of(r);
-    if (k < 0) return step::stop;
-    std::int64_t const parity = registers_[x.b];
-    if (parity == unknown) {
-      out_->complete = false;
-      remark(x.node) << "kiln[R-VF01] note: the parity of this wait depends on data; only kiln::check can follow it";
-      return step::stop;
-    }
-    barrier const& b = barriers_[k];
-    if ((b.phase & 1) == (parity & 1)) return step::block;
-    if (b.phase > 0) {
-      int const seen = clocks::get(clock_, barrier_lanes_ + k);
-      if (seen < b.phase - 1) {
-        message m = broken(x.node);
-        m << "kiln[R-BR04] wait on ";
-        barrier_name(m, k);
-        m << " (";
-        place(m, x.node);
-        m << ")";
-        in_task(m, who_);
-        m << " cannot tell phase " << b.phase - 1;
-        if (b.phase >= 3) m << " from " << b.phase - 3;
-        m << ": nothing orders it after phase " << b.phase - 2 << " is complete; flip the parity each round";
-        return circumstances(), step::stop;
-      }
-      me_->again = seen >= b.phase && clocks::get(waited_ + k * words_, who_) > 0 ? me_->pc : -1;
-      me_->again_at = k;
-      clocks::join(clock_, completed_ + k * words_, words_);
-    }
-    std::uint64_t& lanes = waited_[k * words_ + (who_ >> 2)];
-    std::uint64_t const mine = 0x7fffull << ((who_ & 3) * 16);
-    lanes = (lanes & ~mine) | (clock_[who_ >> 2] & mine);
-    return step::next;
-  }
-  constexpr step fence() {
-    for (int t = 0; t < p_.agents.size(); ++t)
-      if (int const lane = agents_[t].fence_lane; lane >= 0) clocks::raise(clock_, lane, clocks::get(clock_, t));
-    tick();
-    return step::next;
-  }
+  clocks::set(a, barrier_lane(k), ++b.phase);
+  clocks::copy(completed_ + k * words_, a, words_);
+  b.pending = b.arrivals;
+  b.before = b.expected;
+  b.expected = b.got = 0;
+  b.expects_if = b.loads_if = none;
+  return true;
+}
 
-  // -- named barriers ----------------------------------------------------------------------------------------------------------
-  constexpr step named(instruction const& x) {
-    int const id = x.a & 15, at = id + 16 * cta_, lane = named_lane_[id] + named_count_ * cta_, bit = who_ - cta_ * p_.cta_agents;
-    named_barrier& b = named_[at];
-    std::uint64_t *a = named_arrived_ + at * words_, *d = named_completed_ + at * words_;
-    if (me_->generation >= 0) { // it has arrived, and waits
-      if (b.generation == me_->generation) return step::block;
-      me_->generation = -1;
-      clocks::join(clock_, d, words_);
-      return step::next;
-    }
-    auto refuse = [&] {
+constexpr void simulator::bytes_differ(int k, int node, char const* consequence) {
+  barrier const& b = barriers_[k];
+  message m = broken(node);
+  m << "kiln[R-BR01] ";
+  barrier_name(m, k);
+  m << " phase " << b.phase << ": " << b.expected << " B expected, " << b.got << " B signalled (";
+  place(m, node);
+  m << "); " << consequence;
+  circumstances();
+}
+
+constexpr simulator::step simulator::arrived(instruction const& x, int k, int count, int expected, int got) {
+  barrier& b = barriers_[k];
+  clocks::join(arrived_ + k * words_, clock_, words_);
+  clock_[who_ >> 2] += 1ull << ((who_ & 3) * 16); // tick
+  b.last = me_->pc;
+  b.by = who_;
+  if (expected > 0) b.expected += expected;
+  if (got > 0) b.got += got;
+  return (b.pending -= count) > 0 || b.got < b.expected || complete(x, k) ? step::next : step::stop;
+}
+
+/// Bytes and copies of a phase must depend on the same condition: R-BR10.
+constexpr bool simulator::same_condition(instruction const& x, int k) {
+  barrier& b = barriers_[k];
+  // What is known is decided already: the operation does happen.
+  if (x.d < 0 && b.expects_if == always && b.loads_if == always) return true;
+  int const when = x.d < 0 || registers_[slices_.register_of(x.d)] != unknown ? always : slices_.value_number(x.d);
+  int& mine = brings_bytes(x.code) ? b.loads_if : b.expects_if;
+  int const other = brings_bytes(x.code) ? b.expects_if : b.loads_if;
+  if (mine == none) mine = when;
+  if (mine == when && (other == none || other == when)) return true;
+  message m = broken(x.node);
+  m << "kiln[R-BR10] ";
+  barrier_name(m, k);
+  m << " phase " << b.phase << ": the " << name_of(g_[x.node].code) << " (";
+  place(m, x.node);
+  m << ")";
+  in_task(m, who_);
+  m << (when == always ? " is unconditional" : " has a predicate") << ", but its "
+    << (brings_bytes(x.code) && other != none && other != when ? "bytes are expected" : other != none && other != when ? "copies are made" : "like are made")
+    << (when == always ? " under one" : " without it") << "; give both the same .pred";
+  return circumstances(), false;
+}
+
+/// Whether an agent may not count for the present phase of barrier k, as far as it knows; see `member`.
+constexpr bool simulator::behind(int k) const {
+  int const lane = barrier_lanes_ + k;
+  return (static_cast<int>(clock_[lane >> 2] >> ((lane & 3) * 16)) & 0x7fff) < barriers_[k].phase;
+}
+
+constexpr simulator::step simulator::arrive(instruction const& x) {
+  barrier_reference const& r = references_[x.a];
+  std::int64_t const s = registers_[r.slot];
+  int const k = s >= 0 && s < r.count && alone_ ? r.first + static_cast<int>(s) : slot_of(r);
+  if (k < 0 || (behind(k) && !member(x, k))) return step::stop;
+  if (x.code != sim_op::barrier_expect) return arrived(x, k, x.b, 0, 0);
+  return same_condition(x, k) ? arrived(x, k, 1, x.b, 0) : step::stop;
+}
+
+/// The last group that a wait for all but `pending` covers.
+constexpr int simulator::covered(int pending) const {
+  if (!commits_) return me_->groups - pending;
+  int const k = commits_[who_].size() - pending;
+  return k > 0 ? commits_[who_][k - 1] : 0;
+}
+
+/// Arrives once the agent's loads have landed: as late as possible is when the phase is waited for, so here is enough.
+constexpr simulator::step simulator::load_arrive(instruction const& x) {
+  int const k = slot_of(p_.barriers.data()[x.a]);
+  if (k < 0 || !member(x, k)) return step::stop;
+  clocks::raise(arrived_ + k * words_, me_->loads_lane, me_->groups + 1);
+  ++me_->groups; // what is uncommitted forms a group that the barrier stands for
+  me_->open = false;
+  return arrived(x, k, p_.agents[who_].threads, 0, 0);
+}
+
+constexpr simulator::step simulator::barrier_wait(instruction const& x) {
+  barrier_reference const& r = references_[x.a];
+  std::int64_t const s = registers_[r.slot];
+  int const k = s >= 0 && s < r.count && alone_ ? r.first + static_cast<int>(s) : slot_of(r);
+  if (k < 0) return step::stop;
+  std::int64_t const parity = registers_[x.b];
+  if (parity == unknown) {
+    out_->complete = false;
+    remark(x.node) << "kiln[R-VF01] note: the parity of this wait depends on data; only kiln::check can follow it";
+    return step::stop;
+  }
+  barrier const& b = barriers_[k];
+  if ((b.phase & 1) == (parity & 1)) return step::block;
+  if (b.phase > 0) {
+    int const seen = clocks::get(clock_, barrier_lanes_ + k);
+    if (seen < b.phase - 1) {
       message m = broken(x.node);
-      m << "kiln[R-BR08] named barrier " << id << " (";
+      m << "kiln[R-BR04] wait on ";
+      barrier_name(m, k);
+      m << " (";
       place(m, x.node);
       m << ")";
       in_task(m, who_);
-      return m;
-    };
-    if (clocks::get(clock_, lane) < b.generation) {
-      refuse() << ": nothing orders it after generation " << b.generation - 1 << " is complete (line " << g_[p_.code[b.last].node].line << ")";
+      m << " cannot tell phase " << b.phase - 1;
+      if (b.phase >= 3) m << " from " << b.phase - 3;
+      m << ": nothing orders it after phase " << b.phase - 2 << " is complete; flip the parity each round";
       return circumstances(), step::stop;
     }
-    if (b.present > 0 && b.threads != x.b) {
-      refuse() << ": counts " << b.threads << " (line " << g_[p_.code[b.last].node].line << ") and " << x.b << " differ";
-      return circumstances(), step::stop;
-    }
-    if (b.here >> bit & 1) {
-      refuse() << ": the same agent arrives twice in generation " << b.generation;
-      return circumstances(), step::stop;
-    }
-    clocks::join(a, clock_, words_);
-    tick();
-    b.here |= 1u << bit;
-    b.present += p_.agents[who_].threads;
-    b.threads = x.b;
-    b.last = me_->pc;
-    int const mine = b.generation;
-    if (b.present > x.b) {
-      refuse() << ": " << b.present << " threads arrive at a barrier for " << x.b;
-      return circumstances(), step::stop;
-    }
-    if (b.present == x.b) {
-      b.present = 0;
-      b.here = 0;
-      clocks::set(a, named_lane_[id], ++b.generation);
-      clocks::copy(d, a, words_);
-      if (x.c) clocks::join(clock_, d, words_);
-      return step::next;
-    }
-    if (!x.c) return step::next;
-    me_->generation = mine;
-    return step::rest;
+    me_->again = seen >= b.phase && clocks::get(waited_ + k * words_, who_) > 0 ? me_->pc : -1;
+    me_->again_at = k;
+    clocks::join(clock_, completed_ + k * words_, words_);
   }
+  std::uint64_t& lanes = waited_[k * words_ + (who_ >> 2)];
+  std::uint64_t const mine = 0x7fffull << ((who_ & 3) * 16);
+  lanes = (lanes & ~mine) | (clock_[who_ >> 2] & mine);
+  return step::next;
+}
 
-  // -- deadlocks -----------------------------------------------------------------------------------------------------------------
-  /// Nobody can go on: the cause first, then everybody who waits.
-  constexpr void deadlock() {
-    int first = -1, culprit = -1, meets = -1, gone = -1;
-    for (int t = 0; t < p_.agents.size(); ++t) {
-      if (!agents_[t].running && p_.agents[t].task < 0 && gone < 0) gone = p_.agents[t].cta;
-      if (!agents_[t].running || p_.code[agents_[t].pc].code == sim_op::fork) continue;
-      if (first < 0) first = t;
-      instruction const& x = p_.code[agents_[t].pc];
-      if (x.code == sim_op::cluster && meets < 0) meets = t;
-      if (x.code != sim_op::barrier_wait || culprit >= 0) continue;
-      enter(t);
-      int const k = slot_of(p_.barriers.data()[x.a]);
-      if (k >= 0 && barriers_[k].pending == 0 && barriers_[k].got != barriers_[k].expected) culprit = t;
-    }
-    if (first < 0 || p_.left_out >= 0) return;
-    if (culprit >= 0) {
-      enter(culprit);
-      instruction const& x = p_.code[me_->pc];
-      bytes_differ(slot_of(p_.barriers[x.a]), x.node, "the wait would hang");
-      return;
-    }
-    if (meets >= 0 && gone >= 0) {
-      enter(meets);
-      int const node = p_.code[me_->pc].node;
-      message m = broken(node);
-      m << "kiln[R-BR09] " << meeting_name(node) << " (";
-      place(m, node);
-      m << ") is reached by CTA " << cta_ << " of the cluster, but CTA " << gone << " ends without coming to it; put it where every CTA passes";
-      circumstances();
-      return;
-    }
-    int const at = p_.code[agents_[first].pc].node;
-    message m = broken(at);
-    m << "kiln[R-BR02] deadlock: ";
-    for (int t = first, said = 0; t < p_.agents.size() && said < 4; ++t) {
-      if (!agents_[t].running || p_.code[agents_[t].pc].code == sim_op::fork) continue;
-      enter(t);
-      instruction const& x = p_.code[me_->pc];
-      m << (said++ ? "; " : "");
-      task_name(m, t);
-      m << " waits (";
-      place(m, x.node);
-      m << ") for ";
-      if (x.code == sim_op::cluster) {
-        m << meeting_name(x.node) << ": " << all_.present << " of " << p_.ctas << " CTAs";
-        continue;
-      }
-      if (x.code == sim_op::named) {
-        m << "named barrier " << x.a << ": " << named_[(x.a & 15) + 16 * cta_].present << " of " << x.b << " threads";
-        continue;
-      }
-      int const k = static_cast<int>(registers_[p_.barriers[x.a].slot]) + p_.barriers[x.a].first + cta_ * p_.cta_slots;
-      barrier const& b = barriers_[k];
-      barrier_name(m, k);
-      m << " phase " << b.phase << ": " << arrivals(k) - b.pending << " of " << arrivals(k) << " arrivals";
-      if (b.expected > 0 || b.got > 0) m << ", " << b.got << " of " << b.expected << " B";
-    }
+constexpr simulator::step simulator::fence() {
+  for (int t = 0; t < p_.agents.size(); ++t)
+    if (int const lane = agents_[t].fence_lane; lane >= 0) clocks::raise(clock_, lane, clocks::get(clock_, t));
+  tick();
+  return step::next;
+}
+
+// -- named barriers ----------------------------------------------------------------------------------------------------------
+constexpr simulator::step simulator::named(instruction const& x) {
+  int const id = x.a & 15, at = id + 16 * cta_, lane = named_lane_[id] + named_count_ * cta_, bit = who_ - cta_ * p_.cta_agents;
+  named_barrier& b = named_[at];
+  std::uint64_t *a = named_arrived_ + at * words_, *d = named_completed_ + at * words_;
+  if (me_->generation >= 0) { // it has arrived, and waits
+    if (b.generation == me_->generation) return step::block;
+    me_->generation = -1;
+    clocks::join(clock_, d, words_);
+    return step::next;
+  }
+  auto refuse = [&] {
+    message m = broken(x.node);
+    m << "kiln[R-BR08] named barrier " << id << " (";
+    place(m, x.node);
+    m << ")";
+    in_task(m, who_);
+    return m;
+  };
+  if (clocks::get(clock_, lane) < b.generation) {
+    refuse() << ": nothing orders it after generation " << b.generation - 1 << " is complete (line " << g_[p_.code[b.last].node].line << ")";
+    return circumstances(), step::stop;
+  }
+  if (b.present > 0 && b.threads != x.b) {
+    refuse() << ": counts " << b.threads << " (line " << g_[p_.code[b.last].node].line << ") and " << x.b << " differ";
+    return circumstances(), step::stop;
+  }
+  if (b.here >> bit & 1) {
+    refuse() << ": the same agent arrives twice in generation " << b.generation;
+    return circumstances(), step::stop;
+  }
+  clocks::join(a, clock_, words_);
+  tick();
+  b.here |= 1u << bit;
+  b.present += p_.agents[who_].threads;
+  b.threads = x.b;
+  b.last = me_->pc;
+  int const mine = b.generation;
+  if (b.present > x.b) {
+    refuse() << ": " << b.present << " threads arrive at a barrier for " << x.b;
+    return circumstances(), step::stop;
+  }
+  if (b.present == x.b) {
+    b.present = 0;
+    b.here = 0;
+    clocks::set(a, named_lane_[id], ++b.generation);
+    clocks::copy(d, a, words_);
+    if (x.c) clocks::join(clock_, d, words_);
+    return step::next;
+  }
+  if (!x.c) return step::next;
+  me_->generation = mine;
+  return step::rest;
+}
+
+// -- deadlocks -----------------------------------------------------------------------------------------------------------------
+/// Nobody can go on: the cause first, then everybody who waits.
+constexpr void simulator::deadlock() {
+  int first = -1, culprit = -1, meets = -1, gone = -1;
+  for (int t = 0; t < p_.agents.size(); ++t) {
+    if (!agents_[t].running && p_.agents[t].task < 0 && gone < 0) gone = p_.agents[t].cta;
+    if (!agents_[t].running || p_.code[agents_[t].pc].code == sim_op::fork) continue;
+    if (first < 0) first = t;
+    instruction const& x = p_.code[agents_[t].pc];
+    if (x.code == sim_op::cluster && meets < 0) meets = t;
+    if (x.code != sim_op::barrier_wait || culprit >= 0) continue;
+    enter(t);
+    int const k = slot_of(p_.barriers.data()[x.a]);
+    if (k >= 0 && barriers_[k].pending == 0 && barriers_[k].got != barriers_[k].expected) culprit = t;
+  }
+  if (first < 0 || p_.left_out >= 0) return;
+  if (culprit >= 0) {
+    enter(culprit);
+    instruction const& x = p_.code[me_->pc];
+    bytes_differ(slot_of(p_.barriers[x.a]), x.node, "the wait would hang");
+    return;
+  }
+  if (meets >= 0 && gone >= 0) {
+    enter(meets);
+    int const node = p_.code[me_->pc].node;
+    message m = broken(node);
+    m << "kiln[R-BR09] " << meeting_name(node) << " (";
+    place(m, node);
+    m << ") is reached by CTA " << cta_ << " of the cluster, but CTA " << gone << " ends without coming to it; put it where every CTA passes";
     circumstances();
+    return;
   }
-  constexpr std::string_view meeting_name(int node) const { return g_[node].code == op::cluster_barrier ? "cluster_barrier" : "the end of async_tasks, a barrier of the cluster,"; }
-
-  enum class lane_kind : std::uint8_t { agent, barrier, loads, stores, fence };
-  int words_ = 2, lanes_ = 1, who_ = 0, register_count_ = 0;
-  int barrier_lanes_ = 0; ///< the first
-  int named_lane_[16]{}, named_count_ = 0;
-  struct {
-    int present = 0, generation = 0;
-  } all_; ///< CTAs at the barrier of the cluster
-  agent *agents_ = nullptr, *me_ = nullptr;
-  barrier_reference const* references_ = nullptr; ///< the program's
-  bool alone_ = true; ///< one CTA
-  int* lane_agent_ = nullptr;
-  lane_kind* lane_kind_ = nullptr;
-  std::int64_t* files_ = nullptr;
-  vec<int>* commits_ = nullptr; ///< of an agent: the numbers of its committed groups, where barriers stand for others
-  std::uint64_t *clocks_ = nullptr, *clock_ = nullptr;
-  barrier* barriers_ = nullptr;
-  std::uint64_t *arrived_ = nullptr, *completed_ = nullptr, *waited_ = nullptr;
-  named_barrier* named_ = nullptr;
-  std::uint64_t *named_arrived_ = nullptr, *named_completed_ = nullptr;
-};
+  int const at = p_.code[agents_[first].pc].node;
+  message m = broken(at);
+  m << "kiln[R-BR02] deadlock: ";
+  for (int t = first, said = 0; t < p_.agents.size() && said < 4; ++t) {
+    if (!agents_[t].running || p_.code[agents_[t].pc].code == sim_op::fork) continue;
+    enter(t);
+    instruction const& x = p_.code[me_->pc];
+    m << (said++ ? "; " : "");
+    task_name(m, t);
+    m << " waits (";
+    place(m, x.node);
+    m << ") for ";
+    if (x.code == sim_op::cluster) {
+      m << meeting_name(x.node) << ": " << all_.present << " of " << p_.ctas << " CTAs";
+      continue;
+    }
+    if (x.code == sim_op::named) {
+      m << "named barrier " << x.a << ": " << named_[(x.a & 15) + 16 * cta_].present << " of " << x.b << " threads";
+      continue;
+    }
+    int const k = static_cast<int>(registers_[p_.barriers[x.a].slot]) + p_.barriers[x.a].first + cta_ * p_.cta_slots;
+    barrier const& b = barriers_[k];
+    barrier_name(m, k);
+    m << " phase " << b.phase << ": " << arrivals(k) - b.pending << " of " << arrivals(k) << " arrivals";
+    if (b.expected > 0 || b.got > 0) m << ", " << b.got << " of " << b.expected << " B";
+  }
+  circumstances();
+}
 
 } // namespace kiln::detail

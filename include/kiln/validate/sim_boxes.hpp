@@ -5,135 +5,128 @@
 
 namespace kiln::detail {
 
-class sim_boxes : public sim_nodes {
-protected:
-  constexpr sim_boxes(graph_view const& g, sim_program& p) : sim_nodes(g), p_(p) {}
-
-  /// The box of a view, from the box of what it is a view of.
-  constexpr int box_of(int v) {
-    if (at_[v].place >= 0) return at_[v].place;
-    node const& x = nodes_[v];
-    std::int32_t const* const of = operands(v);
-    int const from = of[0];
-    if (x.code == op::view_index && nodes_[from].kind == node_kind::buffers) {
-      box& b = p_.boxes.add();
-      b.buffer = static_cast<std::int32_t>(g_.attribute(from, 0));
-      b.slot = at_[of[1]].reg;
-      b.index = of[1];
-      b.node = v;
-      return at_[v].place = p_.boxes.size() - 1;
-    }
-    box b = p_.boxes[box_of(from)];
-    if (b.whole && b.axes == 0) { // a slot, which nobody has taken parts of so far
-      shape const& s = g_.shapes.items[g_.buffer(b.buffer).shape];
-      b.axes = s.rank;
-      for (int d = 0; d < s.rank; ++d) {
-        b.axis[d] = d;
-        b.extent[d] = s.extent[d];
-        b.moving[d] = -1;
-      }
-    }
-    shape const& s = g_.shape_of(v);
-    int const before[max_rank]{b.axis[0], b.axis[1], b.axis[2], b.axis[3], b.axis[4], b.axis[5]};
-    switch (x.code) {
-    case op::view_trans:
-      if (!b.reshaped)
-        for (int d = 0; d < s.rank; ++d) b.axis[d] = before[g_.attribute(v, d)];
-      break;
-    case op::view_reshape: b.reshaped = true; break;
-    case op::view_slice:
-      for (int d = 0; d < s.rank; ++d) narrow(b, d, of[d + 1], s.extent[d], g_.shape_of(from).extent[d]);
-      break;
-    default: // view_index: the outermost axis
-      narrow(b, 0, of[1], 1, g_.shape_of(from).extent[0]);
-      if (!b.reshaped && g_.shape_of(from).rank > 1) {
-        --b.axes;
-        for (int d = 0; d < b.axes; ++d) b.axis[d] = b.axis[d + 1];
-      }
-    }
+/// The box of a view, from the box of what it is a view of.
+constexpr int slicer::box_of(int v) {
+  if (at_[v].place >= 0) return at_[v].place;
+  node const& x = nodes_[v];
+  std::int32_t const* const of = operands(v);
+  int const from = of[0];
+  if (x.code == op::view_index && nodes_[from].kind == node_kind::buffers) {
+    box& b = p_.boxes.add();
+    b.buffer = static_cast<std::int32_t>(g_.attribute(from, 0));
+    b.slot = at_[of[1]].reg;
+    b.index = of[1];
     b.node = v;
-    b.used = false;
-    p_.boxes.add() = b;
     return at_[v].place = p_.boxes.size() - 1;
   }
-  constexpr void narrow(box& b, int d, int offset, int extent, int from) {
-    if (extent == from) return; // the offset is 0
-    b.whole = false;
-    if (b.reshaped) {
-      b.exact = false;
-      return;
+  box b = p_.boxes[box_of(from)];
+  if (b.whole && b.axes == 0) { // a slot, which nobody has taken parts of so far
+    shape const& s = g_.shapes.items[g_.buffer(b.buffer).shape];
+    b.axes = s.rank;
+    for (int d = 0; d < s.rank; ++d) {
+      b.axis[d] = d;
+      b.extent[d] = s.extent[d];
+      b.moving[d] = -1;
     }
-    int const axis = b.axis[d];
-    b.extent[axis] = extent;
-    if (at_[offset].folded != unknown)
-      b.start[axis] += static_cast<int>(at_[offset].folded);
-    else if (b.moving[axis] < 0)
-      b.moving[axis] = at_[offset].reg;
-    else
-      b.exact = false; // two moving offsets on one axis
   }
+  shape const& s = g_.shape_of(v);
+  int const before[max_rank]{b.axis[0], b.axis[1], b.axis[2], b.axis[3], b.axis[4], b.axis[5]};
+  switch (x.code) {
+  case op::view_trans:
+    if (!b.reshaped)
+      for (int d = 0; d < s.rank; ++d) b.axis[d] = before[g_.attribute(v, d)];
+    break;
+  case op::view_reshape: b.reshaped = true; break;
+  case op::view_slice:
+    for (int d = 0; d < s.rank; ++d) narrow(b, d, of[d + 1], s.extent[d], g_.shape_of(from).extent[d]);
+    break;
+  default: // view_index: the outermost axis
+    narrow(b, 0, of[1], 1, g_.shape_of(from).extent[0]);
+    if (!b.reshaped && g_.shape_of(from).rank > 1) {
+      --b.axes;
+      for (int d = 0; d < b.axes; ++d) b.axis[d] = b.axis[d + 1];
+    }
+  }
+  b.node = v;
+  b.used = false;
+  p_.boxes.add() = b;
+  return at_[v].place = p_.boxes.size() - 1;
+}
 
-  /// Cuts every buffer into atoms along the borders of its boxes.
-  constexpr void cut() {
-    for (int k = 0; k < static_cast<int>(g_.buffers.size()); ++k) {
-      shape const& s = g_.shapes[static_cast<std::size_t>(g_.buffer(k).shape)];
-      atom_grid& a = p_.grids.add();
-      a.rank = s.rank;
-      for (int d = 0; d < s.rank; ++d) a.size[d] = s.extent[d];
+constexpr void slicer::narrow(box& b, int d, int offset, int extent, int from) {
+  if (extent == from) return; // the offset is 0
+  b.whole = false;
+  if (b.reshaped) {
+    b.exact = false;
+    return;
+  }
+  int const axis = b.axis[d];
+  b.extent[axis] = extent;
+  if (at_[offset].folded != unknown)
+    b.start[axis] += static_cast<int>(at_[offset].folded);
+  else if (b.moving[axis] < 0)
+    b.moving[axis] = at_[offset].reg;
+  else
+    b.exact = false; // two moving offsets on one axis
+}
+
+/// Cuts every buffer into atoms along the borders of its boxes.
+constexpr void slicer::cut() {
+  for (int k = 0; k < static_cast<int>(g_.buffers.size()); ++k) {
+    shape const& s = g_.shapes[static_cast<std::size_t>(g_.buffer(k).shape)];
+    atom_grid& a = p_.grids.add();
+    a.rank = s.rank;
+    for (int d = 0; d < s.rank; ++d) a.size[d] = s.extent[d];
+  }
+  auto gcd = [](int x, int y) {
+    while (y) {
+      int const t = x % y;
+      x = y;
+      y = t;
     }
-    auto gcd = [](int x, int y) {
-      while (y) {
-        int const t = x % y;
-        x = y;
-        y = t;
-      }
-      return x;
-    };
-    for (int k = 0; k < p_.boxes.size(); ++k) {
-      box const& b = p_.boxes[k];
-      if (b.whole || !b.exact) continue;
-      atom_grid& a = p_.grids[b.buffer];
-      for (int d = 0; d < a.rank; ++d) a.size[d] = gcd(gcd(a.size[d], b.extent[d]), b.start[d] < 0 ? -b.start[d] : b.start[d]);
+    return x;
+  };
+  for (int k = 0; k < p_.boxes.size(); ++k) {
+    box const& b = p_.boxes[k];
+    if (b.whole || !b.exact) continue;
+    atom_grid& a = p_.grids[b.buffer];
+    for (int d = 0; d < a.rank; ++d) a.size[d] = gcd(gcd(a.size[d], b.extent[d]), b.start[d] < 0 ? -b.start[d] : b.start[d]);
+  }
+  for (int k = 0; k < p_.grids.size(); ++k) {
+    atom_grid& a = p_.grids[k];
+    std::int64_t per_slot = 1;
+    for (int d = 0; d < a.rank; ++d) {
+      a.count[d] = g_.shapes[static_cast<std::size_t>(g_.buffer(k).shape)].extent[d] / a.size[d];
+      per_slot *= a.count[d];
     }
-    for (int k = 0; k < p_.grids.size(); ++k) {
-      atom_grid& a = p_.grids[k];
-      std::int64_t per_slot = 1;
+    if (per_slot > most_atoms) { // cut too finely: parts are left out, whole slots stay
       for (int d = 0; d < a.rank; ++d) {
-        a.count[d] = g_.shapes[static_cast<std::size_t>(g_.buffer(k).shape)].extent[d] / a.size[d];
-        per_slot *= a.count[d];
+        a.size[d] *= a.count[d];
+        a.count[d] = 1;
       }
-      if (per_slot > most_atoms) { // cut too finely: parts are left out, whole slots stay
-        for (int d = 0; d < a.rank; ++d) {
-          a.size[d] *= a.count[d];
-          a.count[d] = 1;
-        }
-        per_slot = 1;
-        for (int c = 0; c < p_.code.size(); ++c) {
-          instruction& x = p_.code[c];
-          auto finely = [&](int b) { return p_.boxes[b].buffer == k && !p_.boxes[b].whole; };
-          if (touches_box(x.code) && (finely(x.a) || (x.code == sim_op::remote_copy && finely(x.target)))) {
-            if (p_.left_out < 0) p_.left_out = x.node;
-            x.code = sim_op::jump;
-            x.target = c + 1;
-          }
+      per_slot = 1;
+      for (int c = 0; c < p_.code.size(); ++c) {
+        instruction& x = p_.code[c];
+        auto finely = [&](int b) { return p_.boxes[b].buffer == k && !p_.boxes[b].whole; };
+        if (touches_box(x.code) && (finely(x.a) || (x.code == sim_op::remote_copy && finely(x.target)))) {
+          if (p_.left_out < 0) p_.left_out = x.node;
+          x.code = sim_op::jump;
+          x.target = c + 1;
         }
       }
-      a.per_slot = static_cast<std::int32_t>(per_slot);
-      a.first = p_.atoms;
-      p_.atoms += a.per_slot * g_.buffer(k).slots;
     }
-    for (int k = 0; k < p_.boxes.size(); ++k) {
-      box& b = p_.boxes[k];
-      b.first = p_.grids[b.buffer].first;
-      b.per_slot = p_.grids[b.buffer].per_slot;
-      b.slots = g_.buffer(b.buffer).slots;
-      b.quick = b.per_slot == 1 && b.slot >= 0;
-      if (b.used && b.slots > p_.ring) p_.ring = b.slots;
-    }
+    a.per_slot = static_cast<std::int32_t>(per_slot);
+    a.first = p_.atoms;
+    p_.atoms += a.per_slot * g_.buffer(k).slots;
   }
-  static constexpr int most_atoms = 256;
-
-  sim_program& p_;
-};
+  for (int k = 0; k < p_.boxes.size(); ++k) {
+    box& b = p_.boxes[k];
+    b.first = p_.grids[b.buffer].first;
+    b.per_slot = p_.grids[b.buffer].per_slot;
+    b.slots = g_.buffer(b.buffer).slots;
+    b.quick = b.per_slot == 1 && b.slot >= 0;
+    if (b.used && b.slots > p_.ring) p_.ring = b.slots;
+  }
+}
 
 } // namespace kiln::detail

@@ -4,422 +4,326 @@
 // This runs for every kernel while a compiler runs, mostly over nodes that turn out not to matter: it looks at each node once,
 // and from then on at lists of those that do. One array holds all that is known of a node, which compilers fill at once.
 #pragma once
-#include <kiln/validate/sim_program.hpp>
+#include <kiln/validate/slicer.hpp>
 
 namespace kiln::detail {
 
-/// What a node is to the simulation.
-enum class node_class : std::uint8_t { plain, opens, closes, middle, assigns, promise, product, memory, barriers, event };
-struct node_classes {
-  node_class of[op_count]{};
-};
-inline constexpr node_classes classes_of_nodes = [] {
-  node_classes t;
-  auto set = [&](op o, node_class c) { t.of[static_cast<int>(o)] = c; };
-  set(op::for_begin, node_class::opens);
-  set(op::if_begin, node_class::opens);
-  set(op::while_begin, node_class::opens);
-  set(op::combine_begin, node_class::opens);
-  set(op::task_begin, node_class::opens);
-  set(op::tasks_begin, node_class::opens);
-  set(op::for_end, node_class::closes);
-  set(op::if_end, node_class::closes);
-  set(op::while_end, node_class::closes);
-  set(op::combine_end, node_class::closes);
-  set(op::task_end, node_class::closes);
-  set(op::tasks_end, node_class::closes);
-  set(op::if_else, node_class::middle);
-  set(op::while_test, node_class::middle);
-  set(op::var_set, node_class::assigns);
-  set(op::assume, node_class::promise);
-  set(op::dot, node_class::product); // an event where an operand is a view
-  set(op::alloc, node_class::memory);
-  set(op::alloc_barriers, node_class::barriers);
-  set(op::local_load, node_class::event);
-  set(op::local_store, node_class::event);
-  set(op::local_gather, node_class::event);
-  set(op::local_scatter, node_class::event);
-  set(op::async_load, node_class::event);
-  set(op::async_commit, node_class::event);
-  set(op::async_wait, node_class::event);
-  set(op::barrier_wait, node_class::event);
-  set(op::barrier_arrive, node_class::event);
-  set(op::barrier_expect_bytes, node_class::event);
-  set(op::named_barrier_wait, node_class::event);
-  set(op::named_barrier_arrive, node_class::event);
-  set(op::fence, node_class::event);
-  set(op::async_arrive, node_class::event);
-  set(op::async_load_bulk, node_class::event);
-  set(op::async_store_bulk, node_class::event);
-  set(op::async_store_wait, node_class::event);
-  set(op::remote_store, node_class::event);
-  set(op::async_remote_store, node_class::event);
-  set(op::async_remote_copy, node_class::event);
-  set(op::cluster_barrier, node_class::event);
-  set(op::fence_barrier_init, node_class::event);
-  return t;
-}();
+/// Equal expressions have equal numbers; -1 for what is not needed.
+constexpr int slicer::value_number(int i) {
+  if (!at_[i].needed) return -1;
+  number();
+  return at_[i].number;
+}
 
-/// All that is known of a node.
-struct sliced_node {
-  std::int32_t parent = -1;    ///< the region around it
-  std::int32_t number = -1;    ///< value number: a node that has the same value; -1: none yet
-  std::int32_t reg = -1;       ///< register
-  std::int32_t symbol = -1;    ///< of its value number
-  std::int32_t place = -1;     ///< in the program: of a region its first instruction, of a view its box, of a barrier its reference, of an allocation its first slot
-  std::int32_t patch = -1;     ///< of a region: a jump whose target is not known yet
-  std::int32_t next_set = -1, first_set = -1; ///< assignments to a var
-  std::int32_t chain = -1;     ///< of the hash table
-  std::int64_t folded = unknown; ///< value, where it is constant
-  bool live = false;           ///< anything to the simulation
-  bool needed = false;         ///< a scalar whose value is wanted
-  bool kept = false;           ///< an operation or region that is executed
-  bool root = false;           ///< needed, and from outside the program: a parameter, memory, floating arithmetic
-  bool rank = false;           ///< needed, and where the CTA is in its cluster
-  bool varies = false;         ///< depends on a loop or a var
-};
-
-/// Marks and folds. O(nodes).
-class sim_nodes {
-public:
-  constexpr explicit sim_nodes(graph_view const& g) : g_(g), nodes_(g.nodes.items), pool_(g.operand_pool.items) {}
-  sim_nodes(sim_nodes const&) = delete;
-  constexpr ~sim_nodes() {
-    delete[] at_;
-    delete[] live_;
-    delete[] events_;
-    delete[] work_;
-  }
-
-  // For the simulation's use after `run`.
-  constexpr int parent(int i) const { return at_[i].parent; }
-  constexpr int register_of(int i) const { return at_[i].reg; }
-  constexpr std::int64_t constant(int i) const { return at_[i].folded; }
-  constexpr bool varies(int i) const { return at_[i].varies; }
-  /// Equal expressions have equal numbers; -1 for what is not needed.
-  constexpr int value_number(int i) {
-    if (!at_[i].needed) return -1;
-    number();
-    return at_[i].number;
-  }
-  /// `scale * root + offset`, where root is no longer of that form.
-  constexpr affine affine_of(int i) const {
-    affine f{i, 1, 0};
-    for (;;) {
-      if (at_[f.root].folded != unknown) return {-1, 0, f.scale * at_[f.root].folded + f.offset};
-      node const& n = nodes_[f.root];
-      int const a = n.operand_count > 0 ? pool_[n.operands] : -1, b = n.operand_count > 1 ? pool_[n.operands + 1] : -1;
-      std::int64_t const ca = a >= 0 && at_[a].needed ? at_[a].folded : unknown, cb = b >= 0 && at_[b].needed ? at_[b].folded : unknown;
-      switch (n.code) {
-      case op::add:
-        if (cb != unknown) {
-          f.offset += f.scale * cb;
-          f.root = a;
-          continue;
-        }
-        if (ca != unknown) {
-          f.offset += f.scale * ca;
-          f.root = b;
-          continue;
-        }
-        return f;
-      case op::sub:
-        if (cb != unknown) {
-          f.offset -= f.scale * cb;
-          f.root = a;
-          continue;
-        }
-        if (ca != unknown) {
-          f.offset += f.scale * ca;
-          f.scale = -f.scale;
-          f.root = b;
-          continue;
-        }
-        return f;
-      case op::mul:
-        if (cb != unknown && cb != 0 && cb < 0x10000 && cb > -0x10000) {
-          f.scale *= cb;
-          f.root = a;
-          continue;
-        }
-        if (ca != unknown && ca != 0 && ca < 0x10000 && ca > -0x10000) {
-          f.scale *= ca;
-          f.root = b;
-          continue;
-        }
-        return f;
-      case op::neg: f.scale = -f.scale; f.root = a; continue;
-      case op::cast:
-        if (!is_int(nodes_[a].type)) return f;
+/// `scale * root + offset`, where root is no longer of that form.
+constexpr affine slicer::affine_of(int i) const {
+  affine f{i, 1, 0};
+  for (;;) {
+    if (at_[f.root].folded != unknown) return {-1, 0, f.scale * at_[f.root].folded + f.offset};
+    node const& n = nodes_[f.root];
+    int const a = n.operand_count > 0 ? pool_[n.operands] : -1, b = n.operand_count > 1 ? pool_[n.operands + 1] : -1;
+    std::int64_t const ca = a >= 0 && at_[a].needed ? at_[a].folded : unknown, cb = b >= 0 && at_[b].needed ? at_[b].folded : unknown;
+    switch (n.code) {
+    case op::add:
+      if (cb != unknown) {
+        f.offset += f.scale * cb;
         f.root = a;
         continue;
-      case op::multiple_of: case op::max_contiguous: f.root = a; continue;
-      default: return f;
       }
-    }
-  }
-
-protected:
-  constexpr std::int32_t const* operands(int i) const { return pool_ + nodes_[i].operands; }
-
-  /// Regions, assignments of each var, what is not plain. False when there is nothing to simulate.
-  constexpr bool scan() {
-    int const n = g_.size();
-    at_ = new sliced_node[static_cast<unsigned>(n) + 1]{};
-    events_ = new std::int32_t[static_cast<unsigned>(n) + 1];
-    int open = -1;
-    node const* const nodes = nodes_;
-    for (int i = 0; i < n; ++i) {
-      node_class const c = classes_of_nodes.of[static_cast<int>(nodes[i].code)];
-      if (c == node_class::plain) continue;
-      sliced_node& s = at_[i];
-      s.live = true;
-      s.parent = open;
-      if (c == node_class::closes) {
-        open = at_[open].parent;
+      if (ca != unknown) {
+        f.offset += f.scale * ca;
+        f.root = b;
         continue;
       }
-      if (c == node_class::opens) {
-        open = i;
-      } else if (c == node_class::assigns) {
-        sliced_node& cell = at_[*operands(i)];
-        s.next_set = cell.first_set;
-        cell.first_set = i;
-      } else if (c == node_class::promise) {
-        promises_.add() = i;
-      } else if (c == node_class::event || (c == node_class::product && (nodes_[operands(i)[0]].kind == node_kind::view || nodes_[operands(i)[1]].kind == node_kind::view))) {
-        events_[happen_++] = i;
+      return f;
+    case op::sub:
+      if (cb != unknown) {
+        f.offset -= f.scale * cb;
+        f.root = a;
+        continue;
       }
+      if (ca != unknown) {
+        f.offset += f.scale * ca;
+        f.scale = -f.scale;
+        f.root = b;
+        continue;
+      }
+      return f;
+    case op::mul:
+      if (cb != unknown && cb != 0 && cb < 0x10000 && cb > -0x10000) {
+        f.scale *= cb;
+        f.root = a;
+        continue;
+      }
+      if (ca != unknown && ca != 0 && ca < 0x10000 && ca > -0x10000) {
+        f.scale *= ca;
+        f.root = b;
+        continue;
+      }
+      return f;
+    case op::neg: f.scale = -f.scale; f.root = a; continue;
+    case op::cast:
+      if (!is_int(nodes_[a].type)) return f;
+      f.root = a;
+      continue;
+    case op::multiple_of: case op::max_contiguous: f.root = a; continue;
+    default: return f;
     }
-    return happen_ > 0;
   }
+}
 
-  /// What the events need: regions around them, slots, conditions, bounds, and so on backwards.
-  constexpr void mark() {
-    work_ = new std::int32_t[static_cast<unsigned>(g_.size()) + 1];
-    for (int e = 0; e < happen_; ++e) {
-      int const i = events_[e];
-      op const o = nodes_[i].code;
-      std::int32_t const* const of = operands(i);
-      at_[i].kept = true;
-      if (int const r = at_[i].parent; r >= 0 && !at_[r].kept) keep_regions(r);
-      if (o == op::local_load || o == op::local_store || o == op::local_gather || o == op::local_scatter) {
-        need_view(of[0]);
-      } else if (o == op::async_load) {
-        need_view(of[1]);
-      } else if (o == op::dot) {
-        for (int j = 0; j < 2; ++j)
-          if (nodes_[of[j]].kind == node_kind::view) need_view(of[j]);
-      } else if (o == op::async_wait) {
-        for (int j = 0; j < nodes_[i].operand_count; ++j)
-          if (of[j] >= 0) need(of[j]);
-      } else if (o != op::async_commit) {
-        for (int j = 0; j < nodes_[i].operand_count; ++j) {
-          if (of[j] < 0) continue;
-          node_kind const k = nodes_[of[j]].kind;
-          if (k == node_kind::barrier) {
-            need(operands(of[j])[1]);
-            if (nodes_[of[j]].code == op::remote_barrier) need(operands(operands(of[j])[0])[1]);
-          } else if (k == node_kind::view) {
-            need_view(of[j]);
-          } else if (k == node_kind::value && nodes_[of[j]].shape == 0) {
-            need(of[j]); // parity, predicate, rank
-          }
-        }
-      }
-    }
-    drain();
-    if (promises_.empty()) return;
-    for (int p = 0; p < promises_.size(); ++p) { // about launches; one must not bring in anything new but its operands
-      int const i = promises_[p];
-      need(*operands(i));
-      at_[i].kept = true;
-      keep_regions(at_[i].parent);
-    }
-    drain();
-  }
-  constexpr void keep_regions(int r) {
-    while (r >= 0 && !at_[r].kept) {
-      at_[r].kept = true;
-      node const& n = nodes_[r];
-      if (n.code == op::while_begin)
-        need(g_.operand(static_cast<int>(g_.attribute(r, 0)), 0));
-      else
-        for (int j = 0; j < n.operand_count; ++j) need(pool_[n.operands + j]);
-      r = at_[r].parent;
-    }
-  }
-  constexpr void need_view(int v) {
-    while (nodes_[v].code != op::alloc) {
-      std::int32_t const* const of = operands(v);
-      for (int j = 1; j < nodes_[v].operand_count; ++j)
-        if (!at_[of[j]].needed) need(of[j]);
-      v = of[0];
-    }
-  }
-  constexpr void need(int i) {
+/// Regions, assignments of each var, what is not plain. False when there is nothing to simulate.
+constexpr bool slicer::scan() {
+  int const n = g_.size();
+  at_ = new sliced_node[static_cast<unsigned>(n) + 1]{};
+  events_ = new std::int32_t[static_cast<unsigned>(n) + 1];
+  int open = -1;
+  node const* const nodes = nodes_;
+  for (int i = 0; i < n; ++i) {
+    node_class const c = classes_of_nodes.of[static_cast<int>(nodes[i].code)];
+    if (c == node_class::plain) continue;
     sliced_node& s = at_[i];
-    if (s.needed) return;
-    s.needed = s.live = true;
-    if (nodes_[i].code != op::constant) work_[works_++] = i;
+    s.live = true;
+    s.parent = open;
+    if (c == node_class::closes) {
+      open = at_[open].parent;
+      continue;
+    }
+    if (c == node_class::opens) {
+      open = i;
+    } else if (c == node_class::assigns) {
+      sliced_node& cell = at_[*operands(i)];
+      s.next_set = cell.first_set;
+      cell.first_set = i;
+    } else if (c == node_class::promise) {
+      promises_.add() = i;
+    } else if (c == node_class::event || (c == node_class::product && (nodes_[operands(i)[0]].kind == node_kind::view || nodes_[operands(i)[1]].kind == node_kind::view))) {
+      events_[happen_++] = i;
+    }
   }
-  constexpr void drain() {
-    while (works_ > 0) {
-      int const i = work_[--works_];
-      node const& n = nodes_[i];
-      std::int32_t const* const of = pool_ + n.operands;
-      if (n.kind == node_kind::token && n.code != op::var_get && n.code != op::var) continue;
-      if (n.code == op::for_begin) {
-        keep_regions(i);
-      } else if (n.code == op::var_get) {
-        need(of[0]);
-      } else if (n.code == op::var) {
-        need(of[0]);
-        for (int s = at_[i].first_set; s >= 0; s = at_[s].next_set) {
-          at_[s].kept = true;
-          need(operands(s)[1]);
-          keep_regions(at_[s].parent);
+  return happen_ > 0;
+}
+
+/// What the events need: regions around them, slots, conditions, bounds, and so on backwards.
+constexpr void slicer::mark() {
+  work_ = new std::int32_t[static_cast<unsigned>(g_.size()) + 1];
+  for (int e = 0; e < happen_; ++e) {
+    int const i = events_[e];
+    op const o = nodes_[i].code;
+    std::int32_t const* const of = operands(i);
+    at_[i].kept = true;
+    if (int const r = at_[i].parent; r >= 0 && !at_[r].kept) keep_regions(r);
+    if (o == op::local_load || o == op::local_store || o == op::local_gather || o == op::local_scatter) {
+      need_view(of[0]);
+    } else if (o == op::async_load) {
+      need_view(of[1]);
+    } else if (o == op::dot) {
+      for (int j = 0; j < 2; ++j)
+        if (nodes_[of[j]].kind == node_kind::view) need_view(of[j]);
+    } else if (o == op::async_wait) {
+      for (int j = 0; j < nodes_[i].operand_count; ++j)
+        if (of[j] >= 0) need(of[j]);
+    } else if (o != op::async_commit) {
+      for (int j = 0; j < nodes_[i].operand_count; ++j) {
+        if (of[j] < 0) continue;
+        node_kind const k = nodes_[of[j]].kind;
+        if (k == node_kind::barrier) {
+          need(operands(of[j])[1]);
+          if (nodes_[of[j]].code == op::remote_barrier) need(operands(operands(of[j])[0])[1]);
+        } else if (k == node_kind::view) {
+          need_view(of[j]);
+        } else if (k == node_kind::value && nodes_[of[j]].shape == 0) {
+          need(of[j]); // parity, predicate, rank
         }
-      } else if (n.code == op::replica_id) {
-        continue;
-      } else if (n.code == op::cluster_rank || (clusters_ && cluster_axis(i) >= 0)) {
-        at_[i].rank = true;
-      } else if (is_root(n)) {
-        at_[i].root = true;
-      } else {
-        for (int j = 0; j < n.operand_count; ++j)
-          if (!at_[of[j]].needed) need(of[j]);
       }
     }
   }
-  constexpr bool is_root(node const& n) const {
-    if (n.kind != node_kind::value || n.shape != 0 || !(is_int(n.type) || is_bool(n.type)) || !evaluates(n.code)) return true;
-    for (int j = 0; j < n.operand_count; ++j) {
-      node const& o = nodes_[pool_[n.operands + j]];
-      if (o.shape != 0 || !(is_int(o.type) || is_bool(o.type))) return true;
-    }
-    return false;
+  drain();
+  if (promises_.empty()) return;
+  for (int p = 0; p < promises_.size(); ++p) { // about launches; one must not bring in anything new but its operands
+    int const i = promises_[p];
+    need(*operands(i));
+    at_[i].kept = true;
+    keep_regions(at_[i].parent);
   }
-  /// The axis of the cluster along which node i, `program_id(axis) % extent`, says where the CTA is; -1: it is something else.
-  constexpr int cluster_axis(int i) const {
+  drain();
+}
+
+constexpr void slicer::keep_regions(int r) {
+  while (r >= 0 && !at_[r].kept) {
+    at_[r].kept = true;
+    node const& n = nodes_[r];
+    if (n.code == op::while_begin)
+      need(g_.operand(static_cast<int>(g_.attribute(r, 0)), 0));
+    else
+      for (int j = 0; j < n.operand_count; ++j) need(pool_[n.operands + j]);
+    r = at_[r].parent;
+  }
+}
+
+constexpr void slicer::need_view(int v) {
+  while (nodes_[v].code != op::alloc) {
+    std::int32_t const* const of = operands(v);
+    for (int j = 1; j < nodes_[v].operand_count; ++j)
+      if (!at_[of[j]].needed) need(of[j]);
+    v = of[0];
+  }
+}
+
+constexpr void slicer::need(int i) {
+  sliced_node& s = at_[i];
+  if (s.needed) return;
+  s.needed = s.live = true;
+  if (nodes_[i].code != op::constant) work_[works_++] = i;
+}
+
+constexpr void slicer::drain() {
+  while (works_ > 0) {
+    int const i = work_[--works_];
     node const& n = nodes_[i];
-    if (!clusters_ || (n.code != op::rem && n.code != op::bit_and)) return -1;
-    node const &a = nodes_[operands(i)[0]], &b = nodes_[operands(i)[1]];
-    if (a.code != op::program_id || b.code != op::constant) return -1;
-    int const axis = static_cast<int>(g_.attribute(operands(i)[0], 0));
-    std::int64_t const extent = axis == 0 ? g_.attrs.cluster.x : axis == 1 ? g_.attrs.cluster.y : g_.attrs.cluster.z;
-    std::int64_t const by = g_.attribute(operands(i)[1], 0) + (n.code == op::bit_and);
-    return by == extent && (n.code == op::rem || (extent & (extent - 1)) == 0) ? axis : -1;
-  }
-  /// Different at each execution, so that two mentions are two values.
-  static constexpr bool fresh(op o) { return !has(o, trait::pure) || o == op::combine_arg || o == op::dot; }
-  /// What neither is computed here nor comes from outside.
-  static constexpr bool is_state(node const& n) {
-    return n.code == op::for_begin || n.code == op::var || n.code == op::var_get || n.kind == node_kind::token || n.code == op::replica_id;
-  }
-
-  /// Constants, what depends on a loop or a var, the numbers of roots, and the list of what is live, in order.
-  constexpr void fold() {
-    vec<std::int32_t> roots;
-    int const n = g_.size();
-    live_ = new std::int32_t[static_cast<unsigned>(n) + 1];
-    int open = -1;
-    sliced_node* const at = at_;
-    for (int i = 0; i < n; ++i) {
-      if (!at[i].live) continue;
-      sliced_node& s = at[i];
-      node const& x = nodes_[i];
-      live_[lives_++] = i;
-      node_class const c = classes_of_nodes.of[static_cast<int>(x.code)];
-      if (c == node_class::opens)
-        open = i;
-      else if (c == node_class::closes)
-        open = s.parent < 0 ? -1 : at[s.parent].parent;
-      if (!s.needed) continue;
-      if (x.code == op::constant) {
-        std::int64_t const bits = g_.attribute_pool.items[x.attributes];
-        s.folded = bits >= 0 && bits < 128 && x.type != dtype::b1 ? bits : wrap(x.type, bits);
-      } else if (s.root) {
-        s.varies = fresh(x.code);
-        for (int j = 0; j < x.operand_count && !s.varies; ++j) // a root of roots, a reduction say: equal only when it is the same node
-          if (int const o = pool_[x.operands + j]; o >= 0 && nodes_[o].kind != node_kind::array) s.varies = true;
-        s.number = i;
-        if (s.varies) {
-          s.varies = open >= 0;
-          continue;
-        }
-        int k = 0;
-        while (k < roots.size() && !equal(i, roots[k], attribute_count(x.code))) ++k;
-        if (k < roots.size())
-          s.number = roots[k];
-        else
-          roots.add() = i;
-      } else if (s.rank || is_state(x)) {
-        s.varies = true;
-      } else {
-        std::int64_t v[3]{0, 0, 0};
-        int known = 0;
-        for (int j = 0; j < x.operand_count && j < 3; ++j) {
-          sliced_node const& o = at_[pool_[x.operands + j]];
-          v[j] = o.folded;
-          known += v[j] != unknown;
-          if (o.varies) s.varies = true;
-        }
-        if (known == 0 || (x.code == op::where && v[0] == unknown)) continue;
-        s.folded = evaluate(x.code, nodes_[pool_[x.operands]].type, x.type, v[0], v[1], v[2]);
+    std::int32_t const* const of = pool_ + n.operands;
+    if (n.kind == node_kind::token && n.code != op::var_get && n.code != op::var) continue;
+    if (n.code == op::for_begin) {
+      keep_regions(i);
+    } else if (n.code == op::var_get) {
+      need(of[0]);
+    } else if (n.code == op::var) {
+      need(of[0]);
+      for (int s = at_[i].first_set; s >= 0; s = at_[s].next_set) {
+        at_[s].kept = true;
+        need(operands(s)[1]);
+        keep_regions(at_[s].parent);
       }
+    } else if (n.code == op::replica_id) {
+      continue;
+    } else if (n.code == op::cluster_rank || (clusters_ && cluster_axis(i) >= 0)) {
+      at_[i].rank = true;
+    } else if (is_root(n)) {
+      at_[i].root = true;
+    } else {
+      for (int j = 0; j < n.operand_count; ++j)
+        if (!at_[of[j]].needed) need(of[j]);
     }
   }
+}
 
-  /// Value numbers of everything needed. Few kernels ask for them.
-  constexpr void number() {
-    if (numbered_) return;
-    numbered_ = true;
-    int const buckets = lives_ + 16;
-    table<int> bucket;
-    bucket.resize(buckets, -1);
-    for (int k = 0; k < lives_; ++k) {
-      int const i = live_[k];
-      sliced_node& s = at_[i];
-      if (!s.needed || s.root) continue;
-      node const& x = nodes_[i];
+constexpr bool slicer::is_root(node const& n) const {
+  if (n.kind != node_kind::value || n.shape != 0 || !(is_int(n.type) || is_bool(n.type)) || !evaluates(n.code)) return true;
+  for (int j = 0; j < n.operand_count; ++j) {
+    node const& o = nodes_[pool_[n.operands + j]];
+    if (o.shape != 0 || !(is_int(o.type) || is_bool(o.type))) return true;
+  }
+  return false;
+}
+
+/// The axis of the cluster along which node i, `program_id(axis) % extent`, says where the CTA is; -1: it is something else.
+constexpr int slicer::cluster_axis(int i) const {
+  node const& n = nodes_[i];
+  if (!clusters_ || (n.code != op::rem && n.code != op::bit_and)) return -1;
+  node const &a = nodes_[operands(i)[0]], &b = nodes_[operands(i)[1]];
+  if (a.code != op::program_id || b.code != op::constant) return -1;
+  int const axis = static_cast<int>(g_.attribute(operands(i)[0], 0));
+  std::int64_t const extent = axis == 0 ? g_.attrs.cluster.x : axis == 1 ? g_.attrs.cluster.y : g_.attrs.cluster.z;
+  std::int64_t const by = g_.attribute(operands(i)[1], 0) + (n.code == op::bit_and);
+  return by == extent && (n.code == op::rem || (extent & (extent - 1)) == 0) ? axis : -1;
+}
+
+/// What neither is computed here nor comes from outside.
+constexpr bool slicer::is_state(node const& n) {
+  return n.code == op::for_begin || n.code == op::var || n.code == op::var_get || n.kind == node_kind::token || n.code == op::replica_id;
+}
+
+/// Constants, what depends on a loop or a var, the numbers of roots, and the list of what is live, in order.
+constexpr void slicer::fold() {
+  vec<std::int32_t> roots;
+  int const n = g_.size();
+  live_ = new std::int32_t[static_cast<unsigned>(n) + 1];
+  int open = -1;
+  sliced_node* const at = at_;
+  for (int i = 0; i < n; ++i) {
+    if (!at[i].live) continue;
+    sliced_node& s = at[i];
+    node const& x = nodes_[i];
+    live_[lives_++] = i;
+    node_class const c = classes_of_nodes.of[static_cast<int>(x.code)];
+    if (c == node_class::opens)
+      open = i;
+    else if (c == node_class::closes)
+      open = s.parent < 0 ? -1 : at[s.parent].parent;
+    if (!s.needed) continue;
+    if (x.code == op::constant) {
+      std::int64_t const bits = g_.attribute_pool.items[x.attributes];
+      s.folded = bits >= 0 && bits < 128 && x.type != dtype::b1 ? bits : wrap(x.type, bits);
+    } else if (s.root) {
+      s.varies = fresh(x.code);
+      for (int j = 0; j < x.operand_count && !s.varies; ++j) // a root of roots, a reduction say: equal only when it is the same node
+        if (int const o = pool_[x.operands + j]; o >= 0 && nodes_[o].kind != node_kind::array) s.varies = true;
       s.number = i;
-      if (s.rank || is_state(x)) continue;
-      std::uint32_t h = static_cast<std::uint32_t>(x.code) * 31u + static_cast<std::uint32_t>(x.type);
-      int const attributes = attribute_count(x.code);
-      for (int j = 0; j < attributes; ++j) h = h * 31u + static_cast<std::uint32_t>(g_.attribute(i, j));
-      for (int j = 0; j < x.operand_count; ++j) h = h * 31u + static_cast<std::uint32_t>(operand_number(pool_[x.operands + j]));
-      int& head = bucket[static_cast<int>(h % static_cast<std::uint32_t>(buckets))];
-      int same = head;
-      while (same >= 0 && !equal(i, same, attributes)) same = at_[same].chain;
-      if (same >= 0) {
-        s.number = same;
-      } else {
-        s.chain = head;
-        head = i;
+      if (s.varies) {
+        s.varies = open >= 0;
+        continue;
       }
+      int k = 0;
+      while (k < roots.size() && !equal(i, roots[k], attribute_count(x.code))) ++k;
+      if (k < roots.size())
+        s.number = roots[k];
+      else
+        roots.add() = i;
+    } else if (s.rank || is_state(x)) {
+      s.varies = true;
+    } else {
+      std::int64_t v[3]{0, 0, 0};
+      int known = 0;
+      for (int j = 0; j < x.operand_count && j < 3; ++j) {
+        sliced_node const& o = at_[pool_[x.operands + j]];
+        v[j] = o.folded;
+        known += v[j] != unknown;
+        if (o.varies) s.varies = true;
+      }
+      if (known == 0 || (x.code == op::where && v[0] == unknown)) continue;
+      s.folded = evaluate(x.code, nodes_[pool_[x.operands]].type, x.type, v[0], v[1], v[2]);
     }
   }
-  constexpr int operand_number(int o) const { return o >= 0 && at_[o].needed ? at_[o].number : o; }
-  constexpr bool equal(int a, int b, int attributes) const {
-    node const &x = nodes_[a], &y = nodes_[b];
-    if (x.code != y.code || x.type != y.type || x.operand_count != y.operand_count) return false;
-    for (int j = 0; j < attributes; ++j)
-      if (g_.attribute(a, j) != g_.attribute(b, j)) return false;
-    for (int j = 0; j < x.operand_count; ++j)
-      if (operand_number(pool_[x.operands + j]) != operand_number(pool_[y.operands + j])) return false;
-    return true;
-  }
+}
 
-  graph_view const& g_;
-  node const* nodes_;
-  std::int32_t const* pool_;
-  sliced_node* at_ = nullptr;
-  std::int32_t *live_ = nullptr, *events_ = nullptr, *work_ = nullptr; ///< lists, with room for all nodes
-  int lives_ = 0, happen_ = 0, works_ = 0;
-  vec<std::int32_t> promises_;
-  bool numbered_ = false;
-  bool const clusters_ = g_.attrs.cluster != dims{};
-};
+/// Value numbers of everything needed. Few kernels ask for them.
+constexpr void slicer::number() {
+  if (numbered_) return;
+  numbered_ = true;
+  int const buckets = lives_ + 16;
+  table<int> bucket;
+  bucket.resize(buckets, -1);
+  for (int k = 0; k < lives_; ++k) {
+    int const i = live_[k];
+    sliced_node& s = at_[i];
+    if (!s.needed || s.root) continue;
+    node const& x = nodes_[i];
+    s.number = i;
+    if (s.rank || is_state(x)) continue;
+    std::uint32_t h = static_cast<std::uint32_t>(x.code) * 31u + static_cast<std::uint32_t>(x.type);
+    int const attributes = attribute_count(x.code);
+    for (int j = 0; j < attributes; ++j) h = h * 31u + static_cast<std::uint32_t>(g_.attribute(i, j));
+    for (int j = 0; j < x.operand_count; ++j) h = h * 31u + static_cast<std::uint32_t>(operand_number(pool_[x.operands + j]));
+    int& head = bucket[static_cast<int>(h % static_cast<std::uint32_t>(buckets))];
+    int same = head;
+    while (same >= 0 && !equal(i, same, attributes)) same = at_[same].chain;
+    if (same >= 0) {
+      s.number = same;
+    } else {
+      s.chain = head;
+      head = i;
+    }
+  }
+}
+
+constexpr bool slicer::equal(int a, int b, int attributes) const {
+  node const &x = nodes_[a], &y = nodes_[b];
+  if (x.code != y.code || x.type != y.type || x.operand_count != y.operand_count) return false;
+  for (int j = 0; j < attributes; ++j)
+    if (g_.attribute(a, j) != g_.attribute(b, j)) return false;
+  for (int j = 0; j < x.operand_count; ++j)
+    if (operand_number(pool_[x.operands + j]) != operand_number(pool_[y.operands + j])) return false;
+  return true;
+}
 
 } // namespace kiln::detail

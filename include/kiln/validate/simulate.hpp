@@ -25,780 +25,763 @@ inline constexpr int simulation_budget = 12000;
 
 namespace detail {
 
-class simulator : public sim_trips {
-public:
-  constexpr simulator(graph_view const& g, int budget) : sim_trips(g), budget_(budget) {}
-  simulator(simulator const&) = delete;
-  constexpr ~simulator() { release(); }
-  using sim_report::flush;
+constexpr void simulator::run(simulation& out) {
+  out_ = &out;
+  for (int b = 0; b < static_cast<int>(g_.buffers.size()); ++b)
+    if (unused_spec(g_, b)) {
+      message m = remark(g_.buffer(b).node);
+      m << "kiln[R-AL05] warning: ";
+      put_buffer_name(m, g_, b);
+      m << " is referenced by no allocation; name it in .reuse, or drop it";
+    }
+  if (!slices_.run()) return;
+  if (p_.left_out >= 0) {
+    out.complete = false;
+    remark(p_.left_out) << "kiln[R-VF01] note: the place of this access within its buffer is not followed at compile time; kiln::check does";
+  }
+  find_peers(g_, p_, peers_);
+  if (!peers_.complete) {
+    out.complete = false;
+    remark(0) << "kiln[R-VF01] note: buffers that share storage are cut into too many parts to compare them all at compile time; kiln::check does";
+  }
+  shares_ = peers_.any();
+  if (shares_)
+    for (int k = 0; k < p_.boxes.size(); ++k) p_.boxes[k].quick = false;
+  if (std::int64_t{p_.atoms} * (p_.agents.size() + p_.slot_alloc.size()) > most_stamps) {
+    out.complete = false;
+    message m = remark(0);
+    m << "kiln[R-VF01] note: ";
+    if (p_.ctas > 1) m << "in a cluster of " << p_.ctas << " CTAs ";
+    m << p_.atoms << " parts of buffers are too many to follow at compile time; kiln::check does";
+    return;
+  }
+  allocate();
+  int const ring = 2 * p_.ring + 1;
+  int const passes = g_.attrs.verify_trip > 0 ? g_.attrs.verify_trip : ring > 33 ? 33 : ring;
+  out.passes = passes;
+  for (int more = 0; more < 16 && out.error.ok() && out.complete && !finished_; ++more) explore(passes + more, true);
+  if (!finished_ && out.error.ok() && out.complete) {
+    out.complete = false;
+    remark(0) << "kiln[R-VF01] note: no number of passes that was tried keeps the promises of k.assume(...); kiln::check does";
+  }
+  if (p_.loops.size() > 0 && g_.attrs.verify_trip == 0)
+    for (int few = 1; few <= 2 && out.error.ok() && out.complete; ++few) explore(few, false);
+  if (out.error.ok() && out.complete) unused_waits();
+  out.events = events_;
+}
 
-  constexpr void run(simulation& out) {
-    out_ = &out;
-    for (int b = 0; b < static_cast<int>(g_.buffers.size()); ++b)
-      if (unused_spec(g_, b)) {
-        message m = remark(g_.buffer(b).node);
-        m << "kiln[R-AL05] warning: ";
-        put_buffer_name(m, g_, b);
-        m << " is referenced by no allocation; name it in .reuse, or drop it";
-      }
-    if (!slices_.run()) return;
-    if (p_.left_out >= 0) {
-      out.complete = false;
-      remark(p_.left_out) << "kiln[R-VF01] note: the place of this access within its buffer is not followed at compile time; kiln::check does";
-    }
-    find_peers(g_, p_, peers_);
-    if (!peers_.complete) {
-      out.complete = false;
-      remark(0) << "kiln[R-VF01] note: buffers that share storage are cut into too many parts to compare them all at compile time; kiln::check does";
-    }
-    shares_ = peers_.any();
-    if (shares_)
-      for (int k = 0; k < p_.boxes.size(); ++k) p_.boxes[k].quick = false;
-    if (std::int64_t{p_.atoms} * (p_.agents.size() + p_.slot_alloc.size()) > most_stamps) {
-      out.complete = false;
-      message m = remark(0);
-      m << "kiln[R-VF01] note: ";
-      if (p_.ctas > 1) m << "in a cluster of " << p_.ctas << " CTAs ";
-      m << p_.atoms << " parts of buffers are too many to follow at compile time; kiln::check does";
+// -- runs ----------------------------------------------------------------------------------------------------------------
+constexpr void simulator::explore(int passes, bool full) {
+  decisions_.clear();
+  passes_ = passes;
+  full_ = full;
+  assign();
+  if (unsolved_ >= 0) return unrelated(unsolved_);
+  for (int combination = 0;; ++combination) {
+    if (combination == 64) {
+      out_->complete = false;
+      remark(decisions_[0].node) << "kiln[R-VF01] note: 64 combinations of runtime conditions were verified, there are more; kiln::check covers what a launch does";
       return;
     }
-    allocate();
-    int const ring = 2 * p_.ring + 1;
-    int const passes = g_.attrs.verify_trip > 0 ? g_.attrs.verify_trip : ring > 33 ? 33 : ring;
-    out.passes = passes;
-    for (int more = 0; more < 16 && out.error.ok() && out.complete && !finished_; ++more) explore(passes + more, true);
-    if (!finished_ && out.error.ok() && out.complete) {
-      out.complete = false;
-      remark(0) << "kiln[R-VF01] note: no number of passes that was tried keeps the promises of k.assume(...); kiln::check does";
+    ++out_->runs;
+    guessed_ = differing_ = -1;
+    one();
+    if (!out_->error.ok() && differing_ >= 0) return unrelated(differing_);
+    if (!out_->error.ok() || !out_->complete) return;
+    while (!decisions_.empty() && (decisions_.back().flipped || decisions_.back().fixed)) decisions_.pop();
+    if (decisions_.empty()) return;
+    decisions_.back().value = !decisions_.back().value;
+    decisions_.back().flipped = true;
+  }
+}
+
+constexpr void simulator::allocate() {
+  allocate_agents();
+  allocate_clusters();
+  int const code = p_.code.size();
+  boxes_ = p_.boxes.data();
+  symbols_ = new std::int64_t[static_cast<unsigned>(p_.symbol_nodes.size()) + 1]{};
+  read_at_ = new int[static_cast<unsigned>(p_.atoms * lanes_) + 1]{};
+  useful_ = new bool[static_cast<unsigned>(code)]{};
+  reached_ = new bool[static_cast<unsigned>(code)]{};
+}
+
+constexpr void simulator::release() {
+  release_agents();
+  delete[] symbols_;
+  delete[] readers_;
+  delete[] read_at_;
+  delete[] atoms_;
+  delete[] useful_;
+  delete[] reached_;
+  delete[] ready_;
+  delete[] ready_lane_;
+  delete[] touched_;
+  delete[] touched_at_;
+  delete[] touched_by_;
+  delete[] met_;
+  delete[] all_completed_;
+}
+
+constexpr void simulator::one() {
+  int const agents = p_.agents.size();
+  reset_agents();
+  reset_clusters();
+  cost_ += 20 * agents + 5 * p_.slot_alloc.size() + p_.atoms * (10 + words_) + 2 * register_count_ * p_.ctas;
+  afresh(readers_, p_.atoms * words_ + 1);
+  afresh(atoms_, p_.atoms + 1);
+  loads_in_.clear();
+  loads_in_.add() = 0;
+  for (;;) {
+    int const before = events_;
+    bool live = false;
+    for (int a = 0; a < agents; ++a) {
+      if (!agents_[a].running) continue;
+      live = true;
+      enter(a);
+      if (!advance()) return;
     }
-    if (p_.loops.size() > 0 && g_.attrs.verify_trip == 0)
-      for (int few = 1; few <= 2 && out.error.ok() && out.complete; ++few) explore(few, false);
-    if (out.error.ok() && out.complete) unused_waits();
-    out.events = events_;
+    if (!live) break;
+    if (events_ == before) return deadlock();
   }
+  finished_ = true;
+  at_exit();
+}
 
-private:
-  static constexpr int most_stamps = 64000; ///< of who has read what, an agent or barrier each: what compilers' limits have room for
-  // -- runs ----------------------------------------------------------------------------------------------------------------
-  constexpr void explore(int passes, bool full) {
-    decisions_.clear();
-    passes_ = passes;
-    full_ = full;
-    assign();
-    if (unsolved_ >= 0) return unrelated(unsolved_);
-    for (int combination = 0;; ++combination) {
-      if (combination == 64) {
-        out_->complete = false;
-        remark(decisions_[0].node) << "kiln[R-VF01] note: 64 combinations of runtime conditions were verified, there are more; kiln::check covers what a launch does";
-        return;
-      }
-      ++out_->runs;
-      guessed_ = differing_ = -1;
-      one();
-      if (!out_->error.ok() && differing_ >= 0) return unrelated(differing_);
-      if (!out_->error.ok() || !out_->complete) return;
-      while (!decisions_.empty() && (decisions_.back().flipped || decisions_.back().fixed)) decisions_.pop();
-      if (decisions_.empty()) return;
-      decisions_.back().value = !decisions_.back().value;
-      decisions_.back().flipped = true;
-    }
-  }
-
-  constexpr void allocate() {
-    allocate_agents();
-    allocate_clusters();
-    int const code = p_.code.size();
-    boxes_ = p_.boxes.data();
-    symbols_ = new std::int64_t[static_cast<unsigned>(p_.symbol_nodes.size()) + 1]{};
-    read_at_ = new int[static_cast<unsigned>(p_.atoms * lanes_) + 1]{};
-    useful_ = new bool[static_cast<unsigned>(code)]{};
-    reached_ = new bool[static_cast<unsigned>(code)]{};
-  }
-  constexpr void release() {
-    release_agents();
-    delete[] symbols_;
-    delete[] readers_;
-    delete[] read_at_;
-    delete[] atoms_;
-    delete[] useful_;
-    delete[] reached_;
-  }
-
-  // What clang's default limit (1,048,576 steps) has room for, measured: about 95 steps a node to make the program, 15 for a scalar
-  // or an ordinary read, 50 for what meets others, and more where clocks are wide. What is charged here is well above.
-  static constexpr std::int64_t most_cost = 900000;
-  static constexpr int cost_of_node = 150, cost_of_scalar = 25;
-
-  constexpr void one() {
-    int const agents = p_.agents.size();
-    reset_agents();
-    reset_clusters();
-    cost_ += 20 * agents + 5 * p_.slot_alloc.size() + p_.atoms * (10 + words_) + 2 * register_count_ * p_.ctas;
-    afresh(readers_, p_.atoms * words_ + 1);
-    afresh(atoms_, p_.atoms + 1);
-    loads_in_.clear();
-    loads_in_.add() = 0;
-    for (;;) {
-      int const before = events_;
-      bool live = false;
-      for (int a = 0; a < agents; ++a) {
-        if (!agents_[a].running) continue;
-        live = true;
-        enter(a);
-        if (!advance()) return;
-      }
-      if (!live) break;
-      if (events_ == before) return deadlock();
-    }
-    finished_ = true;
-    at_exit();
-  }
-  /// Runs the present agent for as long as it can go on. False when the whole run ends here.
-  constexpr bool advance() {
-    instruction const* const code = p_.code.data();
-    std::int64_t* const r = registers_;
-    agent& me = *me_;
-    int const access_costs = 50 + 4 * words_, meeting_costs = 100 + 8 * words_;
-    // For reads, which are most of all.
-    box const* const boxes = boxes_;
-    std::uint64_t* const clock = clock_;
-    int const word = who_ >> 2, atoms_from = cta_ * p_.cta_atoms;
-    std::uint64_t const mine = 0x7fffull << ((who_ & 3) * 16);
-    for (int pc = me.pc;;) {
-      instruction const& x = code[pc];
-      sim_op const o = x.code;
-      if (o == sim_op::read) {
-        box const& b = boxes[x.a];
-        std::int64_t const s = b.quick ? r[b.slot] : -1;
-        if (s >= 0 && s < b.slots) {
-          int const k = atoms_from + b.first + static_cast<int>(s);
-          atom const& m = atoms_[k];
-          if (m.lane >= 0 && m.poison == 0 && (static_cast<int>(clock[m.lane >> 2] >> ((m.lane & 3) * 16)) & 0x7fff) >= m.value) {
-            std::uint64_t& lanes = readers_[k * words_ + word];
-            lanes = (lanes & ~mine) | (clock[word] & mine);
-            read_at_[k * lanes_ + who_] = pc;
-            if (++events_ > budget_ || (cost_ += cost_of_scalar) > most_cost) {
-              me.pc = pc;
-              return exhausted();
-            }
-            ++pc;
-            continue;
+/// Runs the present agent for as long as it can go on. False when the whole run ends here.
+constexpr bool simulator::advance() {
+  instruction const* const code = p_.code.data();
+  std::int64_t* const r = registers_;
+  agent& me = *me_;
+  int const access_costs = 50 + 4 * words_, meeting_costs = 100 + 8 * words_;
+  // For reads, which are most of all.
+  box const* const boxes = boxes_;
+  std::uint64_t* const clock = clock_;
+  int const word = who_ >> 2, atoms_from = cta_ * p_.cta_atoms;
+  std::uint64_t const mine = 0x7fffull << ((who_ & 3) * 16);
+  for (int pc = me.pc;;) {
+    instruction const& x = code[pc];
+    sim_op const o = x.code;
+    if (o == sim_op::read) {
+      box const& b = boxes[x.a];
+      std::int64_t const s = b.quick ? r[b.slot] : -1;
+      if (s >= 0 && s < b.slots) {
+        int const k = atoms_from + b.first + static_cast<int>(s);
+        atom const& m = atoms_[k];
+        if (m.lane >= 0 && m.poison == 0 && (static_cast<int>(clock[m.lane >> 2] >> ((m.lane & 3) * 16)) & 0x7fff) >= m.value) {
+          std::uint64_t& lanes = readers_[k * words_ + word];
+          lanes = (lanes & ~mine) | (clock[word] & mine);
+          read_at_[k * lanes_ + who_] = pc;
+          if (++events_ > budget_ || (cost_ += cost_of_scalar) > most_cost) {
+            me.pc = pc;
+            return exhausted();
           }
+          ++pc;
+          continue;
         }
       }
-      if (o >= sim_op::read) {
-        me.pc = pc;
-        step const s = o <= sim_op::bulk_store ? access(x) : o == sim_op::barrier_wait ? barrier_wait(x) : o <= sim_op::barrier_expect ? arrive(x) : rarely(x);
-        if (s == step::block) return true;
-        if (++events_ > budget_ || (cost_ += o < sim_op::bulk_load ? access_costs : meeting_costs) > most_cost) return exhausted();
-        if (s != step::next) return s != step::stop;
-        pc = me.pc + 1;
-        continue;
-      }
-      if (++events_ > budget_ || (cost_ += cost_of_scalar) > most_cost) {
-        me.pc = pc;
-        return exhausted();
-      }
-      if (o <= sim_op::ring) {
-        std::int64_t const v = r[x.b], y = r[x.c];
-        if (o == sim_op::ring) {
-          if (v >= 0 && y > 0) {
-            r[x.a] = v % y;
-            std::int64_t const q = v / y;
-            r[x.d] = q;
-            r[x.target] = q & 1;
-          } else {
-            ring(x);
-          }
-        } else if (v < 0 || y < 0) {
-          scalar(x);
-        } else if (x.d == static_cast<int>(op::add)) {
-          if ((v | y) < 0x40000000)
-            r[x.a] = v + y;
-          else
-            scalar(x);
-        } else if (x.d == static_cast<int>(op::bit_xor)) {
-          r[x.a] = v ^ y;
-        } else if (x.d == static_cast<int>(op::eq)) {
-          r[x.a] = v == y;
-        } else if (x.d == static_cast<int>(op::rem) && y > 0) {
+    }
+    if (o >= sim_op::read) {
+      me.pc = pc;
+      step const s = o <= sim_op::bulk_store ? access(x) : o == sim_op::barrier_wait ? barrier_wait(x) : o <= sim_op::barrier_expect ? arrive(x) : rarely(x);
+      if (s == step::block) return true;
+      if (++events_ > budget_ || (cost_ += o < sim_op::bulk_load ? access_costs : meeting_costs) > most_cost) return exhausted();
+      if (s != step::next) return s != step::stop;
+      pc = me.pc + 1;
+      continue;
+    }
+    if (++events_ > budget_ || (cost_ += cost_of_scalar) > most_cost) {
+      me.pc = pc;
+      return exhausted();
+    }
+    if (o <= sim_op::ring) {
+      std::int64_t const v = r[x.b], y = r[x.c];
+      if (o == sim_op::ring) {
+        if (v >= 0 && y > 0) {
           r[x.a] = v % y;
-        } else if (x.d == static_cast<int>(op::div) && y > 0) {
-          r[x.a] = v / y;
-        } else if (x.d == static_cast<int>(op::bit_and)) {
-          r[x.a] = v & y;
+          std::int64_t const q = v / y;
+          r[x.d] = q;
+          r[x.target] = q & 1;
         } else {
-          scalar(x);
+          ring(x);
         }
-        ++pc;
-      } else if (o == sim_op::next) {
-        r[x.a] += r[x.a + 2];
-        pc = --r[x.a + 1] > 0 ? x.target + 1 : pc + 1;
-      } else if (o == sim_op::scalar) {
+      } else if (v < 0 || y < 0) {
         scalar(x);
-        ++pc;
-      } else if (o <= sim_op::move) {
-        r[x.a] = o == sim_op::move ? r[x.b] : symbols_[x.b];
-        ++pc;
-      } else if (o == sim_op::loop) {
-        pc = start(x) ? pc + 1 : x.target;
-      } else if (o <= sim_op::jump) {
-        pc = o == sim_op::branch && truth(g_.operand(x.node, 0)) ? pc + 1 : x.target;
-      } else if (o == sim_op::exit) {
-        bool const stay = r[x.a] == unknown ? r[x.b] < passes_ : r[x.a] != 0;
-        r[x.b] = stay ? r[x.b] + 1 : 0;
-        pc = stay ? pc + 1 : x.target;
-      } else if (o == sim_op::assume) {
-        if (!promise(g_.operand(x.node, 0))) return false;
-        ++pc;
-      } else if (o <= sim_op::rank) {
-        r[x.a] = o == sim_op::rank ? rank(x.b) : p_.agents[who_].replica;
-        ++pc;
-      } else { // skip
-        pc = truth(x.b) ? pc + 1 : x.target;
+      } else if (x.d == static_cast<int>(op::add)) {
+        if ((v | y) < 0x40000000)
+          r[x.a] = v + y;
+        else
+          scalar(x);
+      } else if (x.d == static_cast<int>(op::bit_xor)) {
+        r[x.a] = v ^ y;
+      } else if (x.d == static_cast<int>(op::eq)) {
+        r[x.a] = v == y;
+      } else if (x.d == static_cast<int>(op::rem) && y > 0) {
+        r[x.a] = v % y;
+      } else if (x.d == static_cast<int>(op::div) && y > 0) {
+        r[x.a] = v / y;
+      } else if (x.d == static_cast<int>(op::bit_and)) {
+        r[x.a] = v & y;
+      } else {
+        scalar(x);
       }
+      ++pc;
+    } else if (o == sim_op::next) {
+      r[x.a] += r[x.a + 2];
+      pc = --r[x.a + 1] > 0 ? x.target + 1 : pc + 1;
+    } else if (o == sim_op::scalar) {
+      scalar(x);
+      ++pc;
+    } else if (o <= sim_op::move) {
+      r[x.a] = o == sim_op::move ? r[x.b] : symbols_[x.b];
+      ++pc;
+    } else if (o == sim_op::loop) {
+      pc = start(x) ? pc + 1 : x.target;
+    } else if (o <= sim_op::jump) {
+      pc = o == sim_op::branch && truth(g_.operand(x.node, 0)) ? pc + 1 : x.target;
+    } else if (o == sim_op::exit) {
+      bool const stay = r[x.a] == unknown ? r[x.b] < passes_ : r[x.a] != 0;
+      r[x.b] = stay ? r[x.b] + 1 : 0;
+      pc = stay ? pc + 1 : x.target;
+    } else if (o == sim_op::assume) {
+      if (!promise(g_.operand(x.node, 0))) return false;
+      ++pc;
+    } else if (o <= sim_op::rank) {
+      r[x.a] = o == sim_op::rank ? rank(x.b) : p_.agents[who_].replica;
+      ++pc;
+    } else { // skip
+      pc = truth(x.b) ? pc + 1 : x.target;
     }
   }
-  constexpr bool exhausted() {
-    out_->complete = false;
-    int const at = p_.code[me_->pc].node;
-    message m = remark(at);
-    m << "kiln[R-VF01] note: verified " << events_ - 1 << " steps of the accesses to local memory, up to line " << (at >= 0 ? g_[at].line : 0)
-      << "; beyond that only kiln::check";
-    return false;
-  }
+}
 
-  // -- instructions --------------------------------------------------------------------------------------------------------
-  constexpr void scalar(instruction const& x) {
-    node const& n = g_[x.node];
-    bool const quick = x.code == sim_op::quick;
-    registers_[x.a] = evaluate(n.code, g_[g_.operand(x.node, 0)].type, n.type, registers_[x.b], x.c < 0 ? 0 : registers_[x.c], quick || x.d < 0 ? 0 : registers_[x.d]);
+constexpr bool simulator::exhausted() {
+  out_->complete = false;
+  int const at = p_.code[me_->pc].node;
+  message m = remark(at);
+  m << "kiln[R-VF01] note: verified " << events_ - 1 << " steps of the accesses to local memory, up to line " << (at >= 0 ? g_[at].line : 0)
+    << "; beyond that only kiln::check";
+  return false;
+}
+
+// -- instructions --------------------------------------------------------------------------------------------------------
+constexpr void simulator::scalar(instruction const& x) {
+  node const& n = g_[x.node];
+  bool const quick = x.code == sim_op::quick;
+  registers_[x.a] = evaluate(n.code, g_[g_.operand(x.node, 0)].type, n.type, registers_[x.b], x.c < 0 ? 0 : registers_[x.c], quick || x.d < 0 ? 0 : registers_[x.d]);
+}
+
+constexpr void simulator::ring(instruction const& x) {
+  dtype const from = g_[g_.operand(x.node, 0)].type, to = g_[x.node].type;
+  std::int64_t* const r = registers_;
+  r[x.a] = evaluate(op::rem, from, from, r[x.b], r[x.c], 0);
+  r[x.d] = evaluate(op::div, from, from, r[x.b], r[x.c], 0);
+  r[x.target] = evaluate(op::bit_and, from, to, r[x.d], 1, 0);
+}
+
+/// How often the loop runs now; what its bounds do not say, the run decides. False: not at all.
+constexpr bool simulator::start(instruction const& x) {
+  std::int64_t* const r = registers_;
+  std::int64_t const lo = r[x.b] == unknown ? 0 : r[x.b], by = r[x.d] == unknown ? 1 : r[x.d], hi = r[x.c];
+  std::int64_t passes = 0;
+  if (hi == unknown) {
+    guess(x.node);
+    passes = by == 0 ? 0 : passes_;
+  } else if (by > 0 && hi > lo) {
+    passes = static_cast<std::int64_t>((static_cast<std::uint64_t>(hi) - static_cast<std::uint64_t>(lo) - 1) / static_cast<std::uint64_t>(by)) + 1;
+  } else if (by < 0 && hi < lo) {
+    passes = static_cast<std::int64_t>((static_cast<std::uint64_t>(lo) - static_cast<std::uint64_t>(hi) - 1) / (0 - static_cast<std::uint64_t>(by))) + 1;
   }
-  constexpr void ring(instruction const& x) {
-    dtype const from = g_[g_.operand(x.node, 0)].type, to = g_[x.node].type;
-    std::int64_t* const r = registers_;
-    r[x.a] = evaluate(op::rem, from, from, r[x.b], r[x.c], 0);
-    r[x.d] = evaluate(op::div, from, from, r[x.b], r[x.c], 0);
-    r[x.target] = evaluate(op::bit_and, from, to, r[x.d], 1, 0);
+  r[x.a] = lo;
+  r[x.a + 1] = passes;
+  r[x.a + 2] = by;
+  return passes > 0;
+}
+
+/// What is neither an access nor a barrier in memory.
+constexpr simulator::step simulator::rarely(instruction const& x) {
+  std::int64_t* const r = registers_;
+  switch (x.code) {
+  case sim_op::load_arrive: {
+    step const s = load_arrive(x);
+    while (loads_in_.size() <= me_->groups) loads_in_.add() = 0;
+    return s;
   }
-  /// How often the loop runs now; what its bounds do not say, the run decides. False: not at all.
-  constexpr bool start(instruction const& x) {
-    std::int64_t* const r = registers_;
-    std::int64_t const lo = r[x.b] == unknown ? 0 : r[x.b], by = r[x.d] == unknown ? 1 : r[x.d], hi = r[x.c];
-    std::int64_t passes = 0;
-    if (hi == unknown) {
-      guess(x.node);
-      passes = by == 0 ? 0 : passes_;
-    } else if (by > 0 && hi > lo) {
-      passes = static_cast<std::int64_t>((static_cast<std::uint64_t>(hi) - static_cast<std::uint64_t>(lo) - 1) / static_cast<std::uint64_t>(by)) + 1;
-    } else if (by < 0 && hi < lo) {
-      passes = static_cast<std::int64_t>((static_cast<std::uint64_t>(lo) - static_cast<std::uint64_t>(hi) - 1) / (0 - static_cast<std::uint64_t>(by))) + 1;
+  case sim_op::named: return named(x);
+  case sim_op::fork:
+    if (!me_->forked) cost_ += (x.b - x.a) * (2 * register_count_ + 3 * words_);
+    return fork(x);
+  case sim_op::fence: return fence();
+  case sim_op::commit:
+    ++me_->groups;
+    if (commits_) commits_[who_].add() = me_->groups;
+    me_->open = false;
+    if (loads_in_.size() <= me_->groups) loads_in_.add() = 0;
+    r[x.a] = me_->groups;
+    return step::next;
+  case sim_op::wait: {
+    reached_[me_->pc] = true;
+    me_->waited_at = me_->groups;
+    int const lane = me_->loads_lane, before = lane < 0 ? 0 : clocks::get(clock_, lane);
+    if (lane < 0) return step::next;
+    int covers = covered(x.b);
+    for (int i = 0; i < x.d; ++i)
+      if (std::int64_t const t = r[p_.token_registers[x.c + i]]; t != unknown && t > covers) covers = static_cast<int>(t);
+    if (covers > before) {
+      for (int i = before + 1; i <= covers; ++i)
+        if (loads_in_[i] > 0) useful_[me_->pc] = true;
+      clocks::set(clock_, lane, covers);
     }
-    r[x.a] = lo;
-    r[x.a + 1] = passes;
-    r[x.a + 2] = by;
-    return passes > 0;
+    return step::next;
   }
-  /// What is neither an access nor a barrier in memory.
-  constexpr step rarely(instruction const& x) {
-    std::int64_t* const r = registers_;
-    switch (x.code) {
-    case sim_op::load_arrive: {
-      step const s = load_arrive(x);
-      while (loads_in_.size() <= me_->groups) loads_in_.add() = 0;
-      return s;
-    }
-    case sim_op::named: return named(x);
-    case sim_op::fork:
-      if (!me_->forked) cost_ += (x.b - x.a) * (2 * register_count_ + 3 * words_);
-      return fork(x);
-    case sim_op::fence: return fence();
-    case sim_op::commit:
-      ++me_->groups;
-      if (commits_) commits_[who_].add() = me_->groups;
-      me_->open = false;
-      if (loads_in_.size() <= me_->groups) loads_in_.add() = 0;
-      r[x.a] = me_->groups;
-      return step::next;
-    case sim_op::wait: {
-      reached_[me_->pc] = true;
-      me_->waited_at = me_->groups;
-      int const lane = me_->loads_lane, before = lane < 0 ? 0 : clocks::get(clock_, lane);
-      if (lane < 0) return step::next;
-      int covers = covered(x.b);
-      for (int i = 0; i < x.d; ++i)
-        if (std::int64_t const t = r[p_.token_registers[x.c + i]]; t != unknown && t > covers) covers = static_cast<int>(t);
-      if (covers > before) {
-        for (int i = before + 1; i <= covers; ++i)
-          if (loads_in_[i] > 0) useful_[me_->pc] = true;
-        clocks::set(clock_, lane, covers);
+  case sim_op::store_wait:
+    if (me_->stores_lane >= 0) clocks::raise(clock_, me_->stores_lane, me_->stores - x.b);
+    return step::next;
+  case sim_op::remote_arrive: return arrive_remotely(x);
+  case sim_op::remote_store: case sim_op::remote_async: case sim_op::remote_copy: return send(x);
+  case sim_op::cluster: return meet_cluster();
+  case sim_op::ready: return make_ready(x);
+  default: me_->running = false; return step::end; // done; a remote_read is part of a copy
+  }
+}
+
+constexpr simulator::step simulator::access(instruction const& x) {
+  box const& b = boxes_[x.a];
+  int first = b.first;
+  if (b.slot >= 0) {
+    std::int64_t s = registers_[b.slot];
+    if (s < 0 || s >= b.slots) {
+      if (s == unknown) {
+        s = likely(b.index);
+        if (s == unknown || s < 0 || s >= b.slots) return left_out(x.node);
       }
-      return step::next;
-    }
-    case sim_op::store_wait:
-      if (me_->stores_lane >= 0) clocks::raise(clock_, me_->stores_lane, me_->stores - x.b);
-      return step::next;
-    case sim_op::remote_arrive: return arrive_remotely(x);
-    case sim_op::remote_store: case sim_op::remote_async: case sim_op::remote_copy: return send(x);
-    case sim_op::cluster: return meet_cluster();
-    case sim_op::ready: return make_ready(x);
-    default: me_->running = false; return step::end; // done; a remote_read is part of a copy
-    }
-  }
-  // -- accesses ------------------------------------------------------------------------------------------------------------
-  struct atom {
-    std::int32_t lane = -1, value = 0; ///< stamp of the last write
-    std::int32_t by = -1;              ///< instruction of it
-    std::int32_t agent = 0;            ///< that executed it
-    std::int32_t poison = 0;           ///< as instruction::b of an async load
-    std::int32_t lost = -1;            ///< the instruction that has since written its bytes through another buffer
-  };
-
-  constexpr step access(instruction const& x) {
-    box const& b = boxes_[x.a];
-    int first = b.first;
-    if (b.slot >= 0) {
-      std::int64_t s = registers_[b.slot];
       if (s < 0 || s >= b.slots) {
-        if (s == unknown) {
-          s = likely(b.index);
-          if (s == unknown || s < 0 || s >= b.slots) return left_out(x.node);
-        }
-        if (s < 0 || s >= b.slots) {
-          message m = broken(b.node);
-          m << "kiln[R-BD01] ";
-          buffer(m, b.buffer);
-          m << ": index ";
-          outside(m, b.index, s, b.slots);
-          return circumstances(), step::stop;
-        }
-      }
-      first += static_cast<int>(s) * b.per_slot;
-    }
-    if (!alone_) first += (peer_ >= 0 ? peer_ : cta_) * p_.cta_atoms;
-    if (x.code == sim_op::bulk_load) return bulk_load(x, b, first);
-    if (x.code == sim_op::bulk_store) ++me_->stores;
-    return b.per_slot == 1 ? touch(x, first) : touch_cells(x, b, first);
-  }
-  constexpr step bulk_load(instruction const& x, box const& b, int first) {
-    barrier_reference const& r = references_[x.b];
-    std::int64_t const s = registers_[r.slot];
-    int const k = s >= 0 && s < r.count && alone_ ? r.first + static_cast<int>(s) : slot_of(r);
-    if (k < 0 || (behind(k) && !member(x, k)) || !same_condition(x, k)) return step::stop;
-    on_barrier_ = k;
-    if (step const t = b.per_slot == 1 ? touch(x, first) : touch_cells(x, b, first); t != step::next) return t;
-    return arrived(x, k, 0, 0, x.c);
-  }
-  /// A write to another CTA, or to this one by its rank.
-  constexpr step send(instruction const& x) {
-    if (!reach(x, x.c, g_.operand(x.node, 2))) return step::stop;
-    step s = step::stop;
-    if (x.code == sim_op::remote_store) {
-      if (is_there(x, who_, clocks::get(clock_, who_))) s = access(x);
-    } else if (int const k = slot_of(p_.barriers[x.b]); k >= 0 && is_ready(x, k) && member(x, k) && same_condition(x, k)) {
-      on_barrier_ = k;
-      if (is_there(x, barrier_lane(k), barriers_[k].phase + 1)) s = x.code == sim_op::remote_copy ? read_source(x) : step::next;
-      if (s == step::next) s = access(x);
-      box const& b = p_.boxes[x.a];
-      if (s == step::next) s = arrived(x, k, 0, 0, static_cast<int>(bytes_of(g_[b.node].type, g_.shape_of(b.node).elements())));
-    }
-    peer_ = -1;
-    return s;
-  }
-  constexpr step read_source(instruction const& x) {
-    instruction from = x;
-    from.code = sim_op::remote_read;
-    from.a = x.target;
-    int const to = peer_;
-    peer_ = -1;
-    step const s = access(from);
-    peer_ = to;
-    return s;
-  }
-  constexpr step touch_cells(instruction const& x, box const& b, int first) {
-    if (b.whole) {
-      for (int k = first; k < first + b.per_slot; ++k) {
-        if (touch(x, k) == step::stop) return step::stop;
-        ++events_;
-        cost_ += 50 + 4 * words_;
-      }
-      return step::next;
-    }
-    atom_grid const& a = p_.grids[b.buffer];
-    // All cells of the box, the last axis fastest.
-    int from[max_rank]{}, at[max_rank]{}, cells[max_rank]{};
-    for (int d = 0; d < a.rank; ++d) {
-      std::int64_t start = b.start[d];
-      if (b.moving[d] >= 0) {
-        std::int64_t const m = registers_[b.moving[d]];
-        if (m == unknown) return left_out(x.node);
-        if (m % b.extent[d] != 0) {
-          message t = broken(b.node);
-          t << "kiln[R-BD03] a slice of ";
-          buffer(t, b.buffer);
-          t << ": its offset becomes " << m << ", not a multiple of the extent of the slice, " << b.extent[d] << " (axis " << d << ")";
-          return circumstances(), step::stop;
-        }
-        start += m;
-      }
-      if (start < 0 || start + b.extent[d] > a.size[d] * a.count[d]) {
-        message t = broken(b.node);
-        t << "kiln[R-BD02] a slice of ";
-        buffer(t, b.buffer);
-        t << ": elements " << start << ".." << start + b.extent[d] - 1 << " of " << a.size[d] * a.count[d] << " (axis " << d << ")";
+        message m = broken(b.node);
+        m << "kiln[R-BD01] ";
+        buffer(m, b.buffer);
+        m << ": index ";
+        outside(m, b.index, s, b.slots);
         return circumstances(), step::stop;
       }
-      from[d] = static_cast<int>(start) / a.size[d];
-      cells[d] = b.extent[d] / a.size[d];
-      at[d] = 0;
     }
-    for (;;) {
-      int cell = 0;
-      for (int d = 0; d < a.rank; ++d) cell = cell * a.count[d] + from[d] + at[d];
-      if (touch(x, first + cell) == step::stop) return step::stop;
+    first += static_cast<int>(s) * b.per_slot;
+  }
+  if (!alone_) first += (peer_ >= 0 ? peer_ : cta_) * p_.cta_atoms;
+  if (x.code == sim_op::bulk_load) return bulk_load(x, b, first);
+  if (x.code == sim_op::bulk_store) ++me_->stores;
+  return b.per_slot == 1 ? touch(x, first) : touch_cells(x, b, first);
+}
+
+constexpr simulator::step simulator::bulk_load(instruction const& x, box const& b, int first) {
+  barrier_reference const& r = references_[x.b];
+  std::int64_t const s = registers_[r.slot];
+  int const k = s >= 0 && s < r.count && alone_ ? r.first + static_cast<int>(s) : slot_of(r);
+  if (k < 0 || (behind(k) && !member(x, k)) || !same_condition(x, k)) return step::stop;
+  on_barrier_ = k;
+  if (step const t = b.per_slot == 1 ? touch(x, first) : touch_cells(x, b, first); t != step::next) return t;
+  return arrived(x, k, 0, 0, x.c);
+}
+
+/// A write to another CTA, or to this one by its rank.
+constexpr simulator::step simulator::send(instruction const& x) {
+  if (!reach(x, x.c, g_.operand(x.node, 2))) return step::stop;
+  step s = step::stop;
+  if (x.code == sim_op::remote_store) {
+    if (is_there(x, who_, clocks::get(clock_, who_))) s = access(x);
+  } else if (int const k = slot_of(p_.barriers[x.b]); k >= 0 && is_ready(x, k) && member(x, k) && same_condition(x, k)) {
+    on_barrier_ = k;
+    if (is_there(x, barrier_lane(k), barriers_[k].phase + 1)) s = x.code == sim_op::remote_copy ? read_source(x) : step::next;
+    if (s == step::next) s = access(x);
+    box const& b = p_.boxes[x.a];
+    if (s == step::next) s = arrived(x, k, 0, 0, static_cast<int>(bytes_of(g_[b.node].type, g_.shape_of(b.node).elements())));
+  }
+  peer_ = -1;
+  return s;
+}
+
+constexpr simulator::step simulator::read_source(instruction const& x) {
+  instruction from = x;
+  from.code = sim_op::remote_read;
+  from.a = x.target;
+  int const to = peer_;
+  peer_ = -1;
+  step const s = access(from);
+  peer_ = to;
+  return s;
+}
+
+constexpr simulator::step simulator::touch_cells(instruction const& x, box const& b, int first) {
+  if (b.whole) {
+    for (int k = first; k < first + b.per_slot; ++k) {
+      if (touch(x, k) == step::stop) return step::stop;
       ++events_;
       cost_ += 50 + 4 * words_;
-      int d = a.rank - 1;
-      while (d >= 0 && ++at[d] == cells[d]) at[d--] = 0;
-      if (d < 0) return step::next;
     }
+    return step::next;
   }
-  constexpr step left_out(int node) {
-    out_->complete = false;
-    remark(node) << "kiln[R-VF01] note: which part of the buffer this access takes depends on data; only kiln::check can follow it";
-    return step::stop;
+  atom_grid const& a = p_.grids[b.buffer];
+  // All cells of the box, the last axis fastest.
+  int from[max_rank]{}, at[max_rank]{}, cells[max_rank]{};
+  for (int d = 0; d < a.rank; ++d) {
+    std::int64_t start = b.start[d];
+    if (b.moving[d] >= 0) {
+      std::int64_t const m = registers_[b.moving[d]];
+      if (m == unknown) return left_out(x.node);
+      if (m % b.extent[d] != 0) {
+        message t = broken(b.node);
+        t << "kiln[R-BD03] a slice of ";
+        buffer(t, b.buffer);
+        t << ": its offset becomes " << m << ", not a multiple of the extent of the slice, " << b.extent[d] << " (axis " << d << ")";
+        return circumstances(), step::stop;
+      }
+      start += m;
+    }
+    if (start < 0 || start + b.extent[d] > a.size[d] * a.count[d]) {
+      message t = broken(b.node);
+      t << "kiln[R-BD02] a slice of ";
+      buffer(t, b.buffer);
+      t << ": elements " << start << ".." << start + b.extent[d] - 1 << " of " << a.size[d] * a.count[d] << " (axis " << d << ")";
+      return circumstances(), step::stop;
+    }
+    from[d] = static_cast<int>(start) / a.size[d];
+    cells[d] = b.extent[d] / a.size[d];
+    at[d] = 0;
   }
+  for (;;) {
+    int cell = 0;
+    for (int d = 0; d < a.rank; ++d) cell = cell * a.count[d] + from[d] + at[d];
+    if (touch(x, first + cell) == step::stop) return step::stop;
+    ++events_;
+    cost_ += 50 + 4 * words_;
+    int d = a.rank - 1;
+    while (d >= 0 && ++at[d] == cells[d]) at[d--] = 0;
+    if (d < 0) return step::next;
+  }
+}
 
-  constexpr step touch(instruction const& x, int k) {
-    atom& m = atoms_[k];
-    bool const ordered = m.lane < 0 || (static_cast<int>(clock_[m.lane >> 2] >> ((m.lane & 3) * 16)) & 0x7fff) >= m.value;
-    if (shares_ && touch_peers(x, k) == step::stop) return step::stop;
-    sim_op const o = x.code;
-    if (o == sim_op::read || o == sim_op::bulk_store || o == sim_op::remote_read) {
-      if (m.lane < 0 && m.lost < 0) return uninitialised(x, k);
-      if (!ordered) return unordered(x, m);
-      if (m.poison && poisoned(x, m) == step::stop) return step::stop;
-      if (o != sim_op::read) return read_later(m, x, k);
-      int const word = who_ >> 2;
-      std::uint64_t const mine = 0x7fffull << ((who_ & 3) * 16);
-      std::uint64_t& lanes = readers_[k * words_ + word];
-      lanes = (lanes & ~mine) | (clock_[word] & mine);
-      read_at_[k * lanes_ + who_] = me_->pc;
-      return step::next;
-    }
+constexpr simulator::step simulator::left_out(int node) {
+  out_->complete = false;
+  remark(node) << "kiln[R-VF01] note: which part of the buffer this access takes depends on data; only kiln::check can follow it";
+  return step::stop;
+}
+
+constexpr simulator::step simulator::touch(instruction const& x, int k) {
+  atom& m = atoms_[k];
+  bool const ordered = m.lane < 0 || (static_cast<int>(clock_[m.lane >> 2] >> ((m.lane & 3) * 16)) & 0x7fff) >= m.value;
+  if (shares_ && touch_peers(x, k) == step::stop) return step::stop;
+  sim_op const o = x.code;
+  if (o == sim_op::read || o == sim_op::bulk_store || o == sim_op::remote_read) {
+    if (m.lane < 0 && m.lost < 0) return uninitialised(x, k);
     if (!ordered) return unordered(x, m);
-    if (!clocks::at_most(readers_ + k * words_, clock_, words_)) return overtaken(x, k);
-    if ((o == sim_op::bulk_load || o == sim_op::remote_copy) && m.lane >= 0 && unfenced(m)) return without_fence(x, m);
-    m.by = me_->pc;
-    m.agent = who_;
-    if (o == sim_op::bulk_load || brings_bytes(o)) {
-      m.poison = 0;
-      m.lane = barrier_lanes_ + on_barrier_;
-      m.value = barriers_[on_barrier_].phase + 1;
-    } else if (o == sim_op::async) {
-      m.lane = me_->loads_lane;
-      m.value = me_->groups + 1;
-      m.poison = x.b > 0 ? x.b : 0;
-      me_->open = true;
-      while (loads_in_.size() <= m.value) loads_in_.add() = 0;
-      ++loads_in_[m.value];
-    } else {
-      m.poison = 0;
-      m.lane = who_;
-      m.value = clocks::get(clock_, who_);
-    }
+    if (m.poison && poisoned(x, m) == step::stop) return step::stop;
+    if (o != sim_op::read) return read_later(m, x, k);
+    int const word = who_ >> 2;
+    std::uint64_t const mine = 0x7fffull << ((who_ & 3) * 16);
+    std::uint64_t& lanes = readers_[k * words_ + word];
+    lanes = (lanes & ~mine) | (clock_[word] & mine);
+    read_at_[k * lanes_ + who_] = me_->pc;
     return step::next;
   }
-  constexpr step read_later(atom const& m, instruction const& x, int k) {
-    if (unfenced(m)) return without_fence(x, m);
-    bool const stores = x.code == sim_op::bulk_store; // else a copy to another CTA
-    int const lane = stores ? me_->stores_lane : barrier_lane(on_barrier_);
-    clocks::raise(readers_ + k * words_, lane, stores ? me_->stores : barriers_[on_barrier_].phase + 1);
-    read_at_[k * lanes_ + lane] = me_->pc;
-    return step::next;
-  }
-  static constexpr bool reads(sim_op o) { return o == sim_op::read || o == sim_op::bulk_store || o == sim_op::remote_read; }
-  /// Written by ordinary stores that no fence has shown to the engines of bulk copies.
-  constexpr bool unfenced(atom const& m) const {
-    if (m.lane >= barrier_lanes_ || agents_[m.lane].fence_lane < 0) return false;
-    return clocks::get(clock_, agents_[m.lane].fence_lane) < m.value;
-  }
-
-  /// The same bytes through other buffers: they must be done with, and what is read must have been written through this one.
-  constexpr step touch_peers(instruction const& x, int atom_number) {
-    int const base = p_.ctas == 1 ? 0 : atom_number / p_.cta_atoms * p_.cta_atoms, k = atom_number - base;
-    atom& m = atoms_[atom_number];
-    bool const reads = simulator::reads(x.code), engine = x.code == sim_op::bulk_store || x.code == sim_op::bulk_load || x.code == sim_op::remote_read || x.code == sim_op::remote_copy;
-    for (int i = peers_.first[k]; i < peers_.first[k + 1]; ++i) {
-      int const j = peers_.atoms[i] + base;
-      atom& other = atoms_[j];
-      if (other.lane >= 0 && clocks::get(clock_, other.lane) < other.value) return shared_conflict(x, k, j - base, other.by, other.agent, pending_async(other));
-      if (engine && other.lane >= 0 && unfenced(other)) return without_fence(x, other);
-      if (reads) continue;
-      std::uint64_t const* const readers = readers_ + j * words_;
-      if (!clocks::at_most(readers, clock_, words_)) {
-        int lane = 0;
-        while (lane + 1 < lanes_ && clocks::get(readers, lane) <= clocks::get(clock_, lane)) ++lane;
-        return shared_conflict(x, k, j - base, read_at_[j * lanes_ + lane], lane_agent_[lane], lane_kind_[lane] == lane_kind::stores);
-      }
-      other.lost = me_->pc; // where a window brings back a part, kiln::check knows which
-    }
-    events_ += (peers_.first[k + 1] - peers_.first[k]) / 4;
-    cost_ += (peers_.first[k + 1] - peers_.first[k]) * (15 + 2 * words_);
-    if (!reads)
-      m.lost = -1;
-    else if (m.lost >= 0 && !may_read(k, m.lost))
-      return overwritten(x, k, base);
-    return step::next;
-  }
-  /// Whether a read of atom k may see what instruction `write` wrote to its bytes through another buffer.
-  constexpr bool may_read(int k, int write) const { return g_.may_read(buffer_of_atom(p_, k), p_.boxes[p_.code[write].a].buffer); }
-  constexpr step shared_conflict(instruction const& x, int k, int j, int by, int agent, bool flying) {
-    box const &b = p_.boxes[x.a], &o = p_.boxes[p_.code[by].a];
-    message t = broken(x.node);
-    t << "kiln[" << rule_of_sharing(b.buffer, true) << "] ";
-    access_name(t, b);
-    t << ": the " << verb(x) << " (";
-    place(t, x.node);
-    t << ")";
-    in_task(t, who_);
-    t << " touches ";
-    common_bytes(t, k, j);
-    t << " of ";
-    access_name(t, o);
-    t << (flying ? ", where the " : ", which line ");
-    if (flying) t << name_of(g_[p_.code[by].node].code) << " of line ";
-    t << g_[p_.code[by].node].line;
-    in_task(t, agent);
-    t << (flying ? " may be in flight; wait for it first" : " uses, and nothing orders the two; signal a barrier after its last use, and wait for it here");
-    return circumstances(), step::stop;
-  }
-  constexpr step overwritten(instruction const& x, int k, int base) {
-    atom const& m = atoms_[k + base];
-    box const &b = p_.boxes[x.a], &o = p_.boxes[p_.code[m.lost].a];
-    int j = -1;
-    for (int i = peers_.first[k]; i < peers_.first[k + 1] && j < 0; ++i)
-      if (atoms_[peers_.atoms[i] + base].by == m.lost) j = peers_.atoms[i]; // written then, and not since
-    message t = broken(x.node);
-    t << "kiln[" << rule_of_sharing(b.buffer, false) << "] ";
-    access_name(t, b);
-    t << " is read (";
-    place(t, x.node);
-    t << "), but ";
-    if (j >= 0) common_bytes(t, k, j);
-    t << " were last written through ";
-    access_name(t, o);
-    t << " on line " << g_[p_.code[m.lost].node].line << "; write ";
-    bare_name(t, b);
-    t << " first" << (g_.buffer(b.buffer).role == buffer_role::peer ? ", or declare the pun with .allow_pun" : "");
-    return circumstances(), step::stop;
-  }
-
-  // -- findings ------------------------------------------------------------------------------------------------------------
-  constexpr bool pending_async(atom const& m) const { return m.lane >= p_.agents.size(); }
-  constexpr bool on_barrier(atom const& m) const { return lane_kind_[m.lane] == lane_kind::barrier; }
-  constexpr bool never_committed(atom const& m) const {
-    return pending_async(m) && !on_barrier(m) && m.value > agents_[lane_agent_[m.lane]].groups;
-  }
-  constexpr int line(atom const& m) const { return g_[p_.code[m.by].node].line; }
-  constexpr op kind(atom const& m) const { return g_[p_.code[m.by].node].code; }
-
-  /// A read or write that nothing orders after the last write.
-  constexpr step unordered(instruction const& x, atom const& m) {
-    box const& b = p_.boxes[x.a];
-    bool const reads = simulator::reads(x.code);
-    if (!pending_async(m)) {
-      message t = broken(x.node);
-      t << "kiln[R-HZ13] ";
-      access_name(t, b);
-      t << ": the " << verb(x) << " (";
-      place(t, x.node);
-      t << ")";
-      in_task(t, who_);
-      t << " is not ordered after the write of line " << line(m);
-      in_task(t, m.agent);
-      t << "; arrive at a barrier after the write and wait for it here";
-      return circumstances(), step::stop;
-    }
-    if (reads && never_committed(m)) {
-      message t = broken(p_.code[m.by].node);
-      t << "kiln[R-HZ06] the async_load (";
-      place(t, p_.code[m.by].node);
-      t << ")";
-      in_task(t, m.agent);
-      t << " into ";
-      access_name(t, p_.boxes[p_.code[m.by].a]);
-      t << " is not committed when line " << g_[x.node].line << " reads it; call async_load_commit_group() after it, then wait";
-      return circumstances(), step::stop;
-    }
-    message t = broken(x.node);
-    t << (reads ? "kiln[R-HZ01] " : "kiln[R-HZ02] ");
-    access_name(t, b);
-    if (reads) {
-      t << " is read (";
-      place(t, x.node);
-      t << ")";
-      in_task(t, who_);
-      t << " before the " << name_of(kind(m)) << " of line " << line(m);
-      in_task(t, m.agent);
-      t << " is known complete; ";
-    } else {
-      t << ": the " << verb(x) << " (";
-      place(t, x.node);
-      t << ")";
-      in_task(t, who_);
-      t << " overlaps the " << name_of(kind(m)) << " of line " << line(m);
-      in_task(t, m.agent);
-      t << ", which may be in flight; ";
-    }
-    if (on_barrier(m)) {
-      t << "wait for ";
-      barrier_name(t, m.lane - p_.agents.size());
-      t << " phase " << m.value - 1 << " first";
-    } else if (m.agent != who_) {
-      t << "its task must wait for the group, then arrive at a barrier that this task waits for";
-    } else if (never_committed(m)) {
-      t << "commit it and wait for it first";
-    } else if (me_->waited_at >= m.value) {
-      t << "wait for at most " << me_->waited_at - m.value << " pending groups";
-    } else {
-      t << "add async_load_wait_group(" << me_->groups - m.value << ") before it";
-    }
-    return circumstances(), step::stop;
-  }
-  /// A write while somebody may still read.
-  constexpr step overtaken(instruction const& x, int k) {
-    std::uint64_t const* const readers = readers_ + k * words_;
-    int lane = 0;
-    while (lane + 1 < lanes_ && clocks::get(readers, lane) <= clocks::get(clock_, lane)) ++lane;
-    instruction const& r = p_.code[read_at_[k * lanes_ + lane]];
-    bool const stored = lane_kind_[lane] == lane_kind::stores, sent = lane_kind_[lane] == lane_kind::barrier;
-    message t = broken(x.node);
-    t << (stored || sent ? "kiln[R-HZ04] " : x.code == sim_op::write || x.code == sim_op::remote_store ? "kiln[R-HZ13] " : "kiln[R-HZ03] ");
-    access_name(t, p_.boxes[x.a]);
-    t << ": the " << verb(x) << " (";
-    place(t, x.node);
-    t << ")";
-    in_task(t, who_);
-    if (stored) {
-      t << " overwrites the source of the async_store_bulk of line " << g_[r.node].line;
-      in_task(t, lane_agent_[lane]);
-      t << ", which may still read it; async_store_wait(0) before it";
-    } else if (sent) {
-      t << " overwrites the source of the async_remote_copy of line " << g_[r.node].line << ", which may still read it; wait for an arrival of the CTA that it goes to, made after ";
-      barrier_name(t, lane - p_.agents.size());
-      t << " is complete";
-    } else {
-      t << " may overwrite data that is still read on line " << g_[r.node].line;
-      in_task(t, lane_agent_[lane]);
-      t << "; wait for a barrier that it signals after that read";
-    }
-    return circumstances(), step::stop;
-  }
-  constexpr step without_fence(instruction const& x, atom const& m) {
-    message t = broken(x.node);
-    t << "kiln[R-HZ05] ";
-    access_name(t, p_.boxes[x.a]);
-    t << ": the ordinary write of line " << line(m);
-    in_task(t, m.agent);
-    t << " reaches the " << verb(x) << " (";
-    place(t, x.node);
-    t << ")";
-    in_task(t, who_);
-    t << " without a fence; k.fence(fence::async_shared) after the write";
-    return circumstances(), step::stop;
-  }
-  constexpr step uninitialised(instruction const& x, int k) {
-    atoms_[k].lane = who_; // say it once
-    atoms_[k].value = 0;
-    atoms_[k].by = me_->pc;
-    atoms_[k].agent = who_;
-    if (p_.left_out >= 0) return step::next; // a write that is not followed may have been it
-    bool const certain = all_true();
-    message t = certain ? broken(x.node) : remark(x.node);
-    t << "kiln[R-HZ15] " << (certain ? "" : "warning: ");
-    access_name(t, p_.boxes[x.a]);
-    t << " is read (";
-    place(t, x.node);
-    t << ")";
-    in_task(t, who_);
-    t << " before anything is written to it";
-    if (certain) return circumstances(), step::stop;
-    return step::next;
-  }
-  constexpr step poisoned(instruction const& x, atom& m) {
-    int const load = p_.code[m.by].node;
-    // Only where a mask is known, and the slot is loaded and read whole, are unspecified elements surely read.
-    bool const surely = m.poison == 2 && p_.boxes[x.a].whole && p_.boxes[p_.code[m.by].a].whole &&
-                        g_[x.node].code != op::local_gather && all_true();
+  if (!ordered) return unordered(x, m);
+  if (!clocks::at_most(readers_ + k * words_, clock_, words_)) return overtaken(x, k);
+  if ((o == sim_op::bulk_load || o == sim_op::remote_copy) && m.lane >= 0 && unfenced(m)) return without_fence(x, m);
+  m.by = me_->pc;
+  m.agent = who_;
+  if (o == sim_op::bulk_load || brings_bytes(o)) {
     m.poison = 0;
-    message t = surely ? broken(load) : remark(load);
-    t << "kiln[R-HZ12] " << (surely ? "" : "warning: ");
-    access_name(t, p_.boxes[x.a]);
-    t << " is read (line " << g_[x.node].line << "), but elements that the async_load (";
-    place(t, load);
-    t << ") masks off are unspecified; give it .other";
-    if (surely) return circumstances(), step::stop;
-    return step::next;
+    m.lane = barrier_lanes_ + on_barrier_;
+    m.value = barriers_[on_barrier_].phase + 1;
+  } else if (o == sim_op::async) {
+    m.lane = me_->loads_lane;
+    m.value = me_->groups + 1;
+    m.poison = x.b > 0 ? x.b : 0;
+    me_->open = true;
+    while (loads_in_.size() <= m.value) loads_in_.add() = 0;
+    ++loads_in_[m.value];
+  } else {
+    m.poison = 0;
+    m.lane = who_;
+    m.value = clocks::get(clock_, who_);
   }
-  /// R-HZ06: nothing asynchronous may be pending when the kernel ends. R-HZ11: nobody may reach a CTA that has ended.
-  constexpr void at_exit() {
-    if (!nobody_left() || !full_) return; // a ring that prefetches more than there is does no harm
-    enter(0);
-    for (int k = 0; k < p_.atoms; ++k) {
-      if (p_.ctas > 1 && k % p_.cta_atoms == 0) enter(lane_of(k / p_.cta_atoms));
-      atom const& m = atoms_[k];
-      bool const done_with = clocks::at_most(readers_ + k * words_, clock_, words_);
-      for (int a = 0; a < p_.agents.size() && !done_with; ++a) {
-        int const lane = agents_[a].stores_lane;
-        if (lane >= 0 && clocks::get(readers_ + k * words_, lane) > clocks::get(clock_, lane))
-          return left_pending(p_.code[read_at_[k * lanes_ + lane]], "add async_store_wait(0)");
-      }
-      if (p_.ctas > 1 && !done_with)
-        for (int slot = 0; slot < p_.slot_alloc.size(); ++slot)
-          if (int const lane = barrier_lane(slot); clocks::get(readers_ + k * words_, lane) > clocks::get(clock_, lane))
-            return left_pending(p_.code[read_at_[k * lanes_ + lane]], "wait for an arrival of the CTA that it goes to");
-      if (m.lane < 0 || !pending_async(m) || clocks::get(clock_, m.lane) >= m.value) continue;
-      return left_pending(p_.code[m.by], on_barrier(m) ? "wait for its barrier" : m.value > agents_[lane_agent_[m.lane]].groups ? nullptr : "add async_load_wait_group(0)");
+  return step::next;
+}
+
+constexpr simulator::step simulator::read_later(atom const& m, instruction const& x, int k) {
+  if (unfenced(m)) return without_fence(x, m);
+  bool const stores = x.code == sim_op::bulk_store; // else a copy to another CTA
+  int const lane = stores ? me_->stores_lane : barrier_lane(on_barrier_);
+  clocks::raise(readers_ + k * words_, lane, stores ? me_->stores : barriers_[on_barrier_].phase + 1);
+  read_at_[k * lanes_ + lane] = me_->pc;
+  return step::next;
+}
+
+/// Written by ordinary stores that no fence has shown to the engines of bulk copies.
+constexpr bool simulator::unfenced(atom const& m) const {
+  if (m.lane >= barrier_lanes_ || agents_[m.lane].fence_lane < 0) return false;
+  return clocks::get(clock_, agents_[m.lane].fence_lane) < m.value;
+}
+
+/// The same bytes through other buffers: they must be done with, and what is read must have been written through this one.
+constexpr simulator::step simulator::touch_peers(instruction const& x, int atom_number) {
+  int const base = p_.ctas == 1 ? 0 : atom_number / p_.cta_atoms * p_.cta_atoms, k = atom_number - base;
+  atom& m = atoms_[atom_number];
+  bool const reads = simulator::reads(x.code), engine = x.code == sim_op::bulk_store || x.code == sim_op::bulk_load || x.code == sim_op::remote_read || x.code == sim_op::remote_copy;
+  for (int i = peers_.first[k]; i < peers_.first[k + 1]; ++i) {
+    int const j = peers_.atoms[i] + base;
+    atom& other = atoms_[j];
+    if (other.lane >= 0 && clocks::get(clock_, other.lane) < other.value) return shared_conflict(x, k, j - base, other.by, other.agent, pending_async(other));
+    if (engine && other.lane >= 0 && unfenced(other)) return without_fence(x, other);
+    if (reads) continue;
+    std::uint64_t const* const readers = readers_ + j * words_;
+    if (!clocks::at_most(readers, clock_, words_)) {
+      int lane = 0;
+      while (lane + 1 < lanes_ && clocks::get(readers, lane) <= clocks::get(clock_, lane)) ++lane;
+      return shared_conflict(x, k, j - base, read_at_[j * lanes_ + lane], lane_agent_[lane], lane_kind_[lane] == lane_kind::stores);
     }
+    other.lost = me_->pc; // where a window brings back a part, kiln::check knows which
   }
-  constexpr void left_pending(instruction const& x, char const* cure) {
-    bool const out = x.code == sim_op::bulk_store || (x.code == sim_op::remote_copy && cure && cure[9] == 'a'); // its source
-    bool const certain = all_true();
-    message t = certain ? broken(x.node) : remark(x.node);
-    t << "kiln[R-HZ06] " << (certain ? "" : "warning: ") << "the " << name_of(g_[x.node].code) << " (";
+  events_ += (peers_.first[k + 1] - peers_.first[k]) / 4;
+  cost_ += (peers_.first[k + 1] - peers_.first[k]) * (15 + 2 * words_);
+  if (!reads)
+    m.lost = -1;
+  else if (m.lost >= 0 && !may_read(k, m.lost))
+    return overwritten(x, k, base);
+  return step::next;
+}
+
+constexpr simulator::step simulator::shared_conflict(instruction const& x, int k, int j, int by, int agent, bool flying) {
+  box const &b = p_.boxes[x.a], &o = p_.boxes[p_.code[by].a];
+  message t = broken(x.node);
+  t << "kiln[" << rule_of_sharing(b.buffer, true) << "] ";
+  access_name(t, b);
+  t << ": the " << verb(x) << " (";
+  place(t, x.node);
+  t << ")";
+  in_task(t, who_);
+  t << " touches ";
+  common_bytes(t, k, j);
+  t << " of ";
+  access_name(t, o);
+  t << (flying ? ", where the " : ", which line ");
+  if (flying) t << name_of(g_[p_.code[by].node].code) << " of line ";
+  t << g_[p_.code[by].node].line;
+  in_task(t, agent);
+  t << (flying ? " may be in flight; wait for it first" : " uses, and nothing orders the two; signal a barrier after its last use, and wait for it here");
+  return circumstances(), step::stop;
+}
+
+constexpr simulator::step simulator::overwritten(instruction const& x, int k, int base) {
+  atom const& m = atoms_[k + base];
+  box const &b = p_.boxes[x.a], &o = p_.boxes[p_.code[m.lost].a];
+  int j = -1;
+  for (int i = peers_.first[k]; i < peers_.first[k + 1] && j < 0; ++i)
+    if (atoms_[peers_.atoms[i] + base].by == m.lost) j = peers_.atoms[i]; // written then, and not since
+  message t = broken(x.node);
+  t << "kiln[" << rule_of_sharing(b.buffer, false) << "] ";
+  access_name(t, b);
+  t << " is read (";
+  place(t, x.node);
+  t << "), but ";
+  if (j >= 0) common_bytes(t, k, j);
+  t << " were last written through ";
+  access_name(t, o);
+  t << " on line " << g_[p_.code[m.lost].node].line << "; write ";
+  bare_name(t, b);
+  t << " first" << (g_.buffer(b.buffer).role == buffer_role::peer ? ", or declare the pun with .allow_pun" : "");
+  return circumstances(), step::stop;
+}
+constexpr bool simulator::never_committed(atom const& m) const {
+  return pending_async(m) && !on_barrier(m) && m.value > agents_[lane_agent_[m.lane]].groups;
+}
+
+/// A read or write that nothing orders after the last write.
+constexpr simulator::step simulator::unordered(instruction const& x, atom const& m) {
+  box const& b = p_.boxes[x.a];
+  bool const reads = simulator::reads(x.code);
+  if (!pending_async(m)) {
+    message t = broken(x.node);
+    t << "kiln[R-HZ13] ";
+    access_name(t, b);
+    t << ": the " << verb(x) << " (";
     place(t, x.node);
-    t << (out ? ") from " : ") into ");
-    access_name(t, p_.boxes[out && x.code == sim_op::remote_copy ? x.target : x.a]);
-    if (!cure)
-      t << " is never committed before the kernel ends; call async_load_commit_group(), then wait";
-    else
-      t << " is never waited for before the kernel ends; " << cure;
+    t << ")";
+    in_task(t, who_);
+    t << " is not ordered after the write of line " << line(m);
+    in_task(t, m.agent);
+    t << "; arrive at a barrier after the write and wait for it here";
+    return circumstances(), step::stop;
   }
-  constexpr void unused_waits() {
-    for (int i = 0; i < p_.code.size(); ++i)
-      if (p_.code[i].code == sim_op::wait && reached_[i] && !useful_[i]) {
-        message t = remark(p_.code[i].node);
-        t << "kiln[R-HZ16] warning: async_load_wait_group(" << p_.code[i].b << ") (";
-        place(t, p_.code[i].node);
-        t << ") never waits for anything; every group that it covers is empty or complete already";
-      }
+  if (reads && never_committed(m)) {
+    message t = broken(p_.code[m.by].node);
+    t << "kiln[R-HZ06] the async_load (";
+    place(t, p_.code[m.by].node);
+    t << ")";
+    in_task(t, m.agent);
+    t << " into ";
+    access_name(t, p_.boxes[p_.code[m.by].a]);
+    t << " is not committed when line " << g_[x.node].line << " reads it; call async_load_commit_group() after it, then wait";
+    return circumstances(), step::stop;
   }
+  message t = broken(x.node);
+  t << (reads ? "kiln[R-HZ01] " : "kiln[R-HZ02] ");
+  access_name(t, b);
+  if (reads) {
+    t << " is read (";
+    place(t, x.node);
+    t << ")";
+    in_task(t, who_);
+    t << " before the " << name_of(kind(m)) << " of line " << line(m);
+    in_task(t, m.agent);
+    t << " is known complete; ";
+  } else {
+    t << ": the " << verb(x) << " (";
+    place(t, x.node);
+    t << ")";
+    in_task(t, who_);
+    t << " overlaps the " << name_of(kind(m)) << " of line " << line(m);
+    in_task(t, m.agent);
+    t << ", which may be in flight; ";
+  }
+  if (on_barrier(m)) {
+    t << "wait for ";
+    barrier_name(t, m.lane - p_.agents.size());
+    t << " phase " << m.value - 1 << " first";
+  } else if (m.agent != who_) {
+    t << "its task must wait for the group, then arrive at a barrier that this task waits for";
+  } else if (never_committed(m)) {
+    t << "commit it and wait for it first";
+  } else if (me_->waited_at >= m.value) {
+    t << "wait for at most " << me_->waited_at - m.value << " pending groups";
+  } else {
+    t << "add async_load_wait_group(" << me_->groups - m.value << ") before it";
+  }
+  return circumstances(), step::stop;
+}
 
+/// A write while somebody may still read.
+constexpr simulator::step simulator::overtaken(instruction const& x, int k) {
+  std::uint64_t const* const readers = readers_ + k * words_;
+  int lane = 0;
+  while (lane + 1 < lanes_ && clocks::get(readers, lane) <= clocks::get(clock_, lane)) ++lane;
+  instruction const& r = p_.code[read_at_[k * lanes_ + lane]];
+  bool const stored = lane_kind_[lane] == lane_kind::stores, sent = lane_kind_[lane] == lane_kind::barrier;
+  message t = broken(x.node);
+  t << (stored || sent ? "kiln[R-HZ04] " : x.code == sim_op::write || x.code == sim_op::remote_store ? "kiln[R-HZ13] " : "kiln[R-HZ03] ");
+  access_name(t, p_.boxes[x.a]);
+  t << ": the " << verb(x) << " (";
+  place(t, x.node);
+  t << ")";
+  in_task(t, who_);
+  if (stored) {
+    t << " overwrites the source of the async_store_bulk of line " << g_[r.node].line;
+    in_task(t, lane_agent_[lane]);
+    t << ", which may still read it; async_store_wait(0) before it";
+  } else if (sent) {
+    t << " overwrites the source of the async_remote_copy of line " << g_[r.node].line << ", which may still read it; wait for an arrival of the CTA that it goes to, made after ";
+    barrier_name(t, lane - p_.agents.size());
+    t << " is complete";
+  } else {
+    t << " may overwrite data that is still read on line " << g_[r.node].line;
+    in_task(t, lane_agent_[lane]);
+    t << "; wait for a barrier that it signals after that read";
+  }
+  return circumstances(), step::stop;
+}
 
-  int budget_;
-  int events_ = 0;
-  std::int64_t cost_ = cost_of_node * g_.size();
-  bool shares_ = false;   ///< some atoms have peers
-  bool finished_ = false; ///< a run got to the end of the kernel
-  int on_barrier_ = -1; ///< of the bulk load that is executed
-  std::uint64_t* readers_ = nullptr;
-  int* read_at_ = nullptr; ///< of an atom and lane: the instruction that read last
-  atom* atoms_ = nullptr;
-  box const* boxes_ = nullptr; ///< the program's
-  bool *useful_ = nullptr, *reached_ = nullptr;
-  vec<int> loads_in_; ///< of a group: its loads
-};
+constexpr simulator::step simulator::without_fence(instruction const& x, atom const& m) {
+  message t = broken(x.node);
+  t << "kiln[R-HZ05] ";
+  access_name(t, p_.boxes[x.a]);
+  t << ": the ordinary write of line " << line(m);
+  in_task(t, m.agent);
+  t << " reaches the " << verb(x) << " (";
+  place(t, x.node);
+  t << ")";
+  in_task(t, who_);
+  t << " without a fence; k.fence(fence::async_shared) after the write";
+  return circumstances(), step::stop;
+}
+
+constexpr simulator::step simulator::uninitialised(instruction const& x, int k) {
+  atoms_[k].lane = who_; // say it once
+  atoms_[k].value = 0;
+  atoms_[k].by = me_->pc;
+  atoms_[k].agent = who_;
+  if (p_.left_out >= 0) return step::next; // a write that is not followed may have been it
+  bool const certain = all_true();
+  message t = certain ? broken(x.node) : remark(x.node);
+  t << "kiln[R-HZ15] " << (certain ? "" : "warning: ");
+  access_name(t, p_.boxes[x.a]);
+  t << " is read (";
+  place(t, x.node);
+  t << ")";
+  in_task(t, who_);
+  t << " before anything is written to it";
+  if (certain) return circumstances(), step::stop;
+  return step::next;
+}
+
+constexpr simulator::step simulator::poisoned(instruction const& x, atom& m) {
+  int const load = p_.code[m.by].node;
+  // Only where a mask is known, and the slot is loaded and read whole, are unspecified elements surely read.
+  bool const surely = m.poison == 2 && p_.boxes[x.a].whole && p_.boxes[p_.code[m.by].a].whole &&
+                      g_[x.node].code != op::local_gather && all_true();
+  m.poison = 0;
+  message t = surely ? broken(load) : remark(load);
+  t << "kiln[R-HZ12] " << (surely ? "" : "warning: ");
+  access_name(t, p_.boxes[x.a]);
+  t << " is read (line " << g_[x.node].line << "), but elements that the async_load (";
+  place(t, load);
+  t << ") masks off are unspecified; give it .other";
+  if (surely) return circumstances(), step::stop;
+  return step::next;
+}
+
+/// R-HZ06: nothing asynchronous may be pending when the kernel ends. R-HZ11: nobody may reach a CTA that has ended.
+constexpr void simulator::at_exit() {
+  if (!nobody_left() || !full_) return; // a ring that prefetches more than there is does no harm
+  enter(0);
+  for (int k = 0; k < p_.atoms; ++k) {
+    if (p_.ctas > 1 && k % p_.cta_atoms == 0) enter(lane_of(k / p_.cta_atoms));
+    atom const& m = atoms_[k];
+    bool const done_with = clocks::at_most(readers_ + k * words_, clock_, words_);
+    for (int a = 0; a < p_.agents.size() && !done_with; ++a) {
+      int const lane = agents_[a].stores_lane;
+      if (lane >= 0 && clocks::get(readers_ + k * words_, lane) > clocks::get(clock_, lane))
+        return left_pending(p_.code[read_at_[k * lanes_ + lane]], "add async_store_wait(0)");
+    }
+    if (p_.ctas > 1 && !done_with)
+      for (int slot = 0; slot < p_.slot_alloc.size(); ++slot)
+        if (int const lane = barrier_lane(slot); clocks::get(readers_ + k * words_, lane) > clocks::get(clock_, lane))
+          return left_pending(p_.code[read_at_[k * lanes_ + lane]], "wait for an arrival of the CTA that it goes to");
+    if (m.lane < 0 || !pending_async(m) || clocks::get(clock_, m.lane) >= m.value) continue;
+    return left_pending(p_.code[m.by], on_barrier(m) ? "wait for its barrier" : m.value > agents_[lane_agent_[m.lane]].groups ? nullptr : "add async_load_wait_group(0)");
+  }
+}
+
+constexpr void simulator::left_pending(instruction const& x, char const* cure) {
+  bool const out = x.code == sim_op::bulk_store || (x.code == sim_op::remote_copy && cure && cure[9] == 'a'); // its source
+  bool const certain = all_true();
+  message t = certain ? broken(x.node) : remark(x.node);
+  t << "kiln[R-HZ06] " << (certain ? "" : "warning: ") << "the " << name_of(g_[x.node].code) << " (";
+  place(t, x.node);
+  t << (out ? ") from " : ") into ");
+  access_name(t, p_.boxes[out && x.code == sim_op::remote_copy ? x.target : x.a]);
+  if (!cure)
+    t << " is never committed before the kernel ends; call async_load_commit_group(), then wait";
+  else
+    t << " is never waited for before the kernel ends; " << cure;
+}
+
+constexpr void simulator::unused_waits() {
+  for (int i = 0; i < p_.code.size(); ++i)
+    if (p_.code[i].code == sim_op::wait && reached_[i] && !useful_[i]) {
+      message t = remark(p_.code[i].node);
+      t << "kiln[R-HZ16] warning: async_load_wait_group(" << p_.code[i].b << ") (";
+      place(t, p_.code[i].node);
+      t << ") never waits for anything; every group that it covers is empty or complete already";
+    }
+}
 
 } // namespace detail
 
