@@ -146,6 +146,8 @@ constexpr void slicer::emit() {
   p_.grids.reserve(static_cast<int>(g_.buffers.size()));
   add_agent(-1, 0);
   int task = -1, task_agents = 0; // the agents that run the present task
+  int tasks = -1;                 // around it
+  bool apart = false;             // they assign vars from outside, which are each task's own
   for (int k = 0, live = lives_; k < live; ++k) {
     int const i = live_[k];
     sliced_node const& s = at_[i];
@@ -225,6 +227,7 @@ constexpr void slicer::emit() {
         instruction& c = put(sim_op::move, i);
         c.a = at_[g_.operand(i, 0)].reg;
         c.b = at_[g_.operand(i, 1)].reg;
+        if (g_.operand(i, 0) < tasks) apart = true;
       }
       break;
     case op::assume:
@@ -238,11 +241,15 @@ constexpr void slicer::emit() {
       if (!at_[i].kept) break;
       at_[i].place = p_.code.size();
       put(sim_op::fork, i).a = p_.agents.size();
+      tasks = i;
+      apart = false;
       break;
     case op::tasks_end: {
       int const begin = static_cast<int>(g_.attribute(i, 0));
       if (!at_[begin].kept) break;
       p_.code[at_[begin].place].b = p_.agents.size();
+      for (int a = p_.code[at_[begin].place].a; a < p_.agents.size(); ++a) p_.agents[a].own_registers = apart || p_.agents[a].replica > 0;
+      tasks = -1;
       p_.code[at_[begin].place].target = here();
       if (joins_cluster(g_, begin)) put(sim_op::cluster, begin);
       break;
@@ -339,7 +346,7 @@ constexpr void slicer::scalar(int i) {
 
 /// Operations that need no wrapping where their operands are not negative (and a sum is small).
 constexpr bool slicer::is_quick(op o, dtype t) {
-  return o == op::rem || o == op::div || o == op::bit_and || o == op::bit_xor || o == op::eq ||
+  return o == op::rem || o == op::div || o == op::bit_and || o == op::bit_xor || o == op::eq || o == op::lt ||
          (o == op::add && (t == dtype::i32 || t == dtype::i64 || t == dtype::u32 || t == dtype::u64));
 }
 
@@ -405,6 +412,8 @@ constexpr void slicer::event(int i) {
       c.b = b;
       c.c = static_cast<std::int32_t>(bytes_of(g_[g_.operand(i, 1)].type, g_.shape_of(g_.operand(i, 1)).elements()));
       c.d = g_.operand(i, 3);
+      p_.conditional = p_.conditional || c.d >= 0;
+    p_.conditional = p_.conditional || c.d >= 0;
     }
     return land(skip);
   }
@@ -435,6 +444,7 @@ constexpr void slicer::event(int i) {
     int const skip = guard(i, 1);
     meet(sim_op::barrier_expect, i, static_cast<int>(g_.attribute(i, 0)));
     p_.code.back().d = g_.operand(i, 1);
+    p_.conditional = p_.conditional || g_.operand(i, 1) >= 0;
     return land(skip);
   }
   case op::named_barrier_wait: case op::named_barrier_arrive: {

@@ -40,12 +40,23 @@ constexpr void simulator::allocate_agents() {
     if (p_.bulk && r.writes) agents_[i].fence_lane = add(i, lane_kind::fence);
   }
   lanes_ = lanes;
-  words_ = (lanes + 7) / 8 * 2;
+  words_ = (lanes + clocks::lanes - 1) / clocks::lanes;
+  width_ = (lanes + 7) / 8 * 2;
   barrier_lanes_ = n;
   register_count_ = p_.constants.size();
   references_ = p_.barriers.data();
   alone_ = p_.ctas == 1;
+  conditional_ = p_.conditional;
   files_ = new std::int64_t[static_cast<unsigned>(n * register_count_) + 1]{};
+  for (int i = 0; i < n; ++i) {
+    agents_[i].cta = p_.agents[i].cta;
+    agents_[i].file = p_.agents[i].own_registers ? i : agents_[i].cta * p_.cta_agents;
+  }
+  // Once for all runs: what a run reads it has written before, but for what nobody writes. Files of their own are filled at the fork.
+  for (int c = 0; c < p_.ctas; ++c) {
+    std::int64_t* const f = files_ + c * p_.cta_agents * register_count_;
+    for (int i = 0; i < register_count_; ++i) f[i] = p_.constants[i];
+  }
   if (p_.arrives) commits_ = new vec<int>[static_cast<unsigned>(n)];
 }
 
@@ -67,8 +78,6 @@ constexpr void simulator::release_agents() {
 
 constexpr void simulator::reset_agents() {
   int const n = p_.agents.size(), slots = p_.slot_alloc.size();
-  for (int c = 0; c < p_.ctas; ++c)
-    for (int i = 0; i < register_count_; ++i) files_[c * p_.cta_agents * register_count_ + i] = p_.constants[i]; // the tasks' at the fork
   afresh(clocks_, n * words_);
   for (int i = 0; i < n; ++i) {
     agent a;
@@ -77,9 +86,11 @@ constexpr void simulator::reset_agents() {
     a.loads_lane = agents_[i].loads_lane;
     a.stores_lane = agents_[i].stores_lane;
     a.fence_lane = agents_[i].fence_lane;
+    a.file = agents_[i].file;
+    a.cta = agents_[i].cta;
     agents_[i] = a;
     if (commits_) commits_[i].clear();
-    clocks::set(clocks_ + i * words_, i, 1);
+    clocks_[i * words_ + i / clocks::lanes] = clocks::unit(i);
   }
   if (slots > 0) {
     afresh(arrived_, slots * words_);
@@ -96,10 +107,12 @@ constexpr void simulator::reset_agents() {
 
 constexpr void simulator::enter(int who) {
   who_ = who;
-  cta_ = p_.agents[who].cta;
-  me_ = &agents_[who];
+  me_ = agents_ + who;
+  cta_ = me_->cta;
   clock_ = clocks_ + who * words_;
-  registers_ = files_ + who * register_count_;
+  word_ = who / clocks::lanes;
+  unit_ = clocks::unit(who);
+  registers_ = files_ + me_->file * register_count_;
 }
 
 // -- tasks -----------------------------------------------------------------------------------------------------------------
@@ -108,11 +121,13 @@ constexpr simulator::step simulator::fork(instruction const& x) {
   if (!me_->forked) {
     me_->forked = true;
     for (int t = from; t < to; ++t) {
-      std::uint64_t* const c = clocks_ + t * words_;
-      clocks::copy(c, clock_, words_);
-      clocks::set(c, t, clocks::get(clock_, t) + 1);
-      std::int64_t* const f = files_ + t * register_count_;
-      for (int i = 0; i < register_count_; ++i) f[i] = registers_[i];
+      clocks::word* const c = clocks_ + t * words_;
+      for (int i = 0; i < words_; ++i) c[i] = clock_[i];
+      c[t / clocks::lanes] += clocks::unit(t);
+      if (p_.agents[t].own_registers) {
+        std::int64_t* const f = files_ + t * register_count_;
+        for (int i = 0; i < register_count_; ++i) f[i] = registers_[i];
+      }
       agents_[t].pc = p_.agents[t].begin;
       agents_[t].running = true;
     }
@@ -122,12 +137,12 @@ constexpr simulator::step simulator::fork(instruction const& x) {
   for (int t = from; t < to; ++t)
     if (agents_[t].running) return step::block;
   for (int t = from; t < to; ++t) {
-    clocks::join(clock_, clocks_ + t * words_, words_);
-    if (p_.agents[t].replica == 0 && g_.attribute(p_.agents[t].task, 0) == 0) // the default task's vars are the kernel's
+    join(clock_, clocks_ + t * words_);
+    if (p_.agents[t].own_registers && p_.agents[t].replica == 0 && g_.attribute(p_.agents[t].task, 0) == 0) // the default task's vars are the kernel's
       for (int i = 0; i < register_count_; ++i) registers_[i] = files_[t * register_count_ + i];
   }
   me_->forked = false;
-  me_->pc = x.target - 1;
+  pc_ = x.target - 1;
   return step::next;
 }
 
@@ -173,7 +188,7 @@ constexpr bool simulator::member(instruction const& x, int k) {
     return false;
   }
   message m = broken(x.node);
-  if (brings_bytes(x.code) && b.by == who_ && b.last >= 0 && brings_bytes(p_.code[b.last].code) && (x.code == sim_op::bulk_load || b.last != me_->pc)) {
+  if (brings_bytes(x.code) && b.by == who_ && b.last >= 0 && brings_bytes(p_.code[b.last].code) && (x.code == sim_op::bulk_load || b.last != pc_)) {
     // It was this agent's own copy that completed the phase: too few bytes were expected for all of them.
     m << "kiln[R-BR01] ";
     barrier_name(m, k);
@@ -220,8 +235,8 @@ constexpr bool simulator::complete(instruction const& x, int k) {
     return circumstances(), false;
   }
   if (b.got > b.expected) return bytes_differ(k, x.node, "waits would pass early"), false;
-  std::uint64_t *a = arrived_ + k * words_, *w = waited_ + k * words_;
-  if (!clocks::at_most(w, a, words_)) {
+  clocks::word *a = arrived_ + k * words_, *w = waited_ + k * words_;
+  if (!at_most(w, a)) {
     int waiter = 0;
     while (waiter + 1 < p_.agents.size() && clocks::get(w, waiter) <= clocks::get(a, waiter)) ++waiter;
     message m = broken(x.node);
@@ -237,7 +252,7 @@ constexpr bool simulator::complete(instruction const& x, int k) {
     return circumstances(), false;
   }
   clocks::set(a, barrier_lane(k), ++b.phase);
-  clocks::copy(completed_ + k * words_, a, words_);
+  for (int i = 0; i < words_; ++i) completed_[k * words_ + i] = a[i];
   b.pending = b.arrivals;
   b.before = b.expected;
   b.expected = b.got = 0;
@@ -256,22 +271,43 @@ constexpr void simulator::bytes_differ(int k, int node, char const* consequence)
   circumstances();
 }
 
-constexpr simulator::step simulator::arrived(instruction const& x, int k, int count, int expected, int got) {
-  barrier& b = barriers_[k];
-  clocks::join(arrived_ + k * words_, clock_, words_);
-  clock_[who_ >> 2] += 1ull << ((who_ & 3) * 16); // tick
-  b.last = me_->pc;
+/// Finds the barrier of a reference, and whether the agent may count for its present phase, as far as it knows; see `member`.
+constexpr bool simulator::meets(instruction const& x, int reference) {
+  barrier_reference const& r = references_[reference];
+  std::int64_t const s = registers_[r.slot];
+  int const k = s >= 0 && s < r.count && alone_ ? r.first + static_cast<int>(s) : slot_of(r);
+  if (k < 0) return false;
+  on_barrier_ = k;
+  return (static_cast<int>(clock_[(barrier_lanes_ + k) / clocks::lanes] >> ((barrier_lanes_ + k) % clocks::lanes * 16)) & 0x7fff) >= barriers_[k].phase || member(x, k);
+}
+
+/// What instruction x brings to the present barrier.
+constexpr simulator::step simulator::arrived(instruction const& x) {
+  barrier& b = barriers_[on_barrier_];
+  join(arrived_ + on_barrier_ * words_, clock_);
+  clock_[word_] += unit_; // tick
+  b.last = pc_;
   b.by = who_;
-  if (expected > 0) b.expected += expected;
-  if (got > 0) b.got += got;
-  return (b.pending -= count) > 0 || b.got < b.expected || complete(x, k) ? step::next : step::stop;
+  switch (x.code) {
+  case sim_op::bulk_load: b.got += x.c; break;
+  case sim_op::barrier_arrive: case sim_op::remote_arrive: b.pending -= x.b; break;
+  case sim_op::barrier_expect:
+    --b.pending;
+    b.expected += x.b;
+    break;
+  case sim_op::load_arrive: b.pending -= p_.agents[who_].threads; break;
+  default: { // from another CTA
+    box const& v = boxes_[x.a];
+    b.got += static_cast<int>(bytes_of(g_[v.node].type, g_.shape_of(v.node).elements()));
+  }
+  }
+  return b.pending > 0 || b.got < b.expected || complete(x, on_barrier_) ? step::next : step::stop;
 }
 
 /// Bytes and copies of a phase must depend on the same condition: R-BR10.
 constexpr bool simulator::same_condition(instruction const& x, int k) {
   barrier& b = barriers_[k];
   // What is known is decided already: the operation does happen.
-  if (x.d < 0 && b.expects_if == always && b.loads_if == always) return true;
   int const when = x.d < 0 || registers_[slices_.register_of(x.d)] != unknown ? always : slices_.value_number(x.d);
   int& mine = brings_bytes(x.code) ? b.loads_if : b.expects_if;
   int const other = brings_bytes(x.code) ? b.expects_if : b.loads_if;
@@ -290,19 +326,8 @@ constexpr bool simulator::same_condition(instruction const& x, int k) {
   return circumstances(), false;
 }
 
-/// Whether an agent may not count for the present phase of barrier k, as far as it knows; see `member`.
-constexpr bool simulator::behind(int k) const {
-  int const lane = barrier_lanes_ + k;
-  return (static_cast<int>(clock_[lane >> 2] >> ((lane & 3) * 16)) & 0x7fff) < barriers_[k].phase;
-}
-
 constexpr simulator::step simulator::arrive(instruction const& x) {
-  barrier_reference const& r = references_[x.a];
-  std::int64_t const s = registers_[r.slot];
-  int const k = s >= 0 && s < r.count && alone_ ? r.first + static_cast<int>(s) : slot_of(r);
-  if (k < 0 || (behind(k) && !member(x, k))) return step::stop;
-  if (x.code != sim_op::barrier_expect) return arrived(x, k, x.b, 0, 0);
-  return same_condition(x, k) ? arrived(x, k, 1, x.b, 0) : step::stop;
+  return meets(x, x.a) && (!conditional_ || x.code != sim_op::barrier_expect || same_condition(x, on_barrier_)) ? arrived(x) : step::stop;
 }
 
 /// The last group that a wait for all but `pending` covers.
@@ -314,12 +339,11 @@ constexpr int simulator::covered(int pending) const {
 
 /// Arrives once the agent's loads have landed: as late as possible is when the phase is waited for, so here is enough.
 constexpr simulator::step simulator::load_arrive(instruction const& x) {
-  int const k = slot_of(p_.barriers.data()[x.a]);
-  if (k < 0 || !member(x, k)) return step::stop;
-  clocks::raise(arrived_ + k * words_, me_->loads_lane, me_->groups + 1);
+  if (!meets(x, x.a)) return step::stop;
+  clocks::raise(arrived_ + on_barrier_ * words_, me_->loads_lane, me_->groups + 1);
   ++me_->groups; // what is uncommitted forms a group that the barrier stands for
   me_->open = false;
-  return arrived(x, k, p_.agents[who_].threads, 0, 0);
+  return arrived(x);
 }
 
 constexpr simulator::step simulator::barrier_wait(instruction const& x) {
@@ -336,7 +360,7 @@ constexpr simulator::step simulator::barrier_wait(instruction const& x) {
   barrier const& b = barriers_[k];
   if ((b.phase & 1) == (parity & 1)) return step::block;
   if (b.phase > 0) {
-    int const seen = clocks::get(clock_, barrier_lanes_ + k);
+    int const seen = static_cast<int>(clock_[(barrier_lanes_ + k) / clocks::lanes] >> ((barrier_lanes_ + k) % clocks::lanes * 16)) & 0x7fff;
     if (seen < b.phase - 1) {
       message m = broken(x.node);
       m << "kiln[R-BR04] wait on ";
@@ -350,13 +374,15 @@ constexpr simulator::step simulator::barrier_wait(instruction const& x) {
       m << ": nothing orders it after phase " << b.phase - 2 << " is complete; flip the parity each round";
       return circumstances(), step::stop;
     }
-    me_->again = seen >= b.phase && clocks::get(waited_ + k * words_, who_) > 0 ? me_->pc : -1;
-    me_->again_at = k;
-    clocks::join(clock_, completed_ + k * words_, words_);
+    me_->again = -1;
+    if (seen >= b.phase && clocks::get(waited_ + k * words_, who_) > 0) {
+      me_->again = pc_;
+      me_->again_at = k;
+    }
+    join(clock_, completed_ + k * words_);
   }
-  std::uint64_t& lanes = waited_[k * words_ + (who_ >> 2)];
-  std::uint64_t const mine = 0x7fffull << ((who_ & 3) * 16);
-  lanes = (lanes & ~mine) | (clock_[who_ >> 2] & mine);
+  clocks::word& lanes = waited_[k * words_ + word_];
+  lanes = (lanes & ~(unit_ * 0x7fff)) | (clock_[word_] & (unit_ * 0x7fff));
   return step::next;
 }
 
@@ -371,11 +397,11 @@ constexpr simulator::step simulator::fence() {
 constexpr simulator::step simulator::named(instruction const& x) {
   int const id = x.a & 15, at = id + 16 * cta_, lane = named_lane_[id] + named_count_ * cta_, bit = who_ - cta_ * p_.cta_agents;
   named_barrier& b = named_[at];
-  std::uint64_t *a = named_arrived_ + at * words_, *d = named_completed_ + at * words_;
+  clocks::word *a = named_arrived_ + at * words_, *d = named_completed_ + at * words_;
   if (me_->generation >= 0) { // it has arrived, and waits
     if (b.generation == me_->generation) return step::block;
     me_->generation = -1;
-    clocks::join(clock_, d, words_);
+    join(clock_, d);
     return step::next;
   }
   auto refuse = [&] {
@@ -398,12 +424,12 @@ constexpr simulator::step simulator::named(instruction const& x) {
     refuse() << ": the same agent arrives twice in generation " << b.generation;
     return circumstances(), step::stop;
   }
-  clocks::join(a, clock_, words_);
+  join(a, clock_);
   tick();
   b.here |= 1u << bit;
   b.present += p_.agents[who_].threads;
   b.threads = x.b;
-  b.last = me_->pc;
+  b.last = pc_;
   int const mine = b.generation;
   if (b.present > x.b) {
     refuse() << ": " << b.present << " threads arrive at a barrier for " << x.b;
@@ -413,8 +439,8 @@ constexpr simulator::step simulator::named(instruction const& x) {
     b.present = 0;
     b.here = 0;
     clocks::set(a, named_lane_[id], ++b.generation);
-    clocks::copy(d, a, words_);
-    if (x.c) clocks::join(clock_, d, words_);
+    for (int i = 0; i < words_; ++i) d[i] = a[i];
+    if (x.c) join(clock_, d);
     return step::next;
   }
   if (!x.c) return step::next;

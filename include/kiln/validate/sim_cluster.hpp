@@ -12,11 +12,11 @@ constexpr void simulator::allocate_clusters() {
   if (p_.ctas == 1) return;
   ready_ = new int[static_cast<unsigned>(p_.slot_alloc.size()) + 1]{};
   ready_lane_ = new int[static_cast<unsigned>(p_.slot_alloc.size()) + 1]{};
-  touched_ = new std::uint64_t[static_cast<unsigned>(p_.ctas * words_)]{};
+  touched_ = new clocks::word[static_cast<unsigned>(p_.ctas * words_)]{};
   touched_at_ = new int[static_cast<unsigned>(p_.ctas * lanes_)]{};
   touched_by_ = new int[static_cast<unsigned>(p_.ctas * lanes_)]{};
-  met_ = new std::uint64_t[static_cast<unsigned>(words_)]{};
-  all_completed_ = new std::uint64_t[static_cast<unsigned>(words_)]{};
+  met_ = new clocks::word[static_cast<unsigned>(words_)]{};
+  all_completed_ = new clocks::word[static_cast<unsigned>(words_)]{};
 }
 
 constexpr void simulator::reset_clusters() {
@@ -79,7 +79,7 @@ constexpr bool simulator::is_there(instruction const& x, int lane, int value) {
     return circumstances(), false;
   }
   clocks::raise(touched_ + peer_ * words_, lane, value);
-  touched_at_[peer_ * lanes_ + lane] = me_->pc;
+  touched_at_[peer_ * lanes_ + lane] = pc_;
   touched_by_[peer_ * lanes_ + lane] = who_;
   return true;
 }
@@ -95,8 +95,8 @@ constexpr void simulator::reaching(message& m, instruction const& x, int cta, in
 /// The end of every CTA: false after a finding.
 constexpr bool simulator::nobody_left() {
   for (int c = 0; c < p_.ctas && p_.ctas > 1; ++c) {
-    std::uint64_t const *end = clocks_ + lane_of(c) * words_, *t = touched_ + c * words_;
-    if (clocks::at_most(t, end, words_)) continue;
+    clocks::word const *end = clocks_ + lane_of(c) * words_, *t = touched_ + c * words_;
+    if (at_most(t, end)) continue;
     int lane = 0;
     while (lane + 1 < lanes_ && clocks::get(t, lane) <= clocks::get(end, lane)) ++lane;
     instruction const& x = p_.code[touched_at_[c * lanes_ + lane]];
@@ -135,10 +135,10 @@ constexpr simulator::step simulator::meet_cluster() {
   if (me_->generation >= 0) { // it has arrived, and waits
     if (all_.generation == me_->generation) return step::block;
     me_->generation = -1;
-    clocks::join(clock_, all_completed_, words_);
+    join(clock_, all_completed_);
     return step::next;
   }
-  clocks::join(met_, clock_, words_);
+  join(met_, clock_);
   tick();
   int const mine = all_.generation;
   if (++all_.present < p_.ctas) {
@@ -148,7 +148,7 @@ constexpr simulator::step simulator::meet_cluster() {
   all_.present = 0;
   ++all_.generation;
   for (int i = 0; i < words_; ++i) all_completed_[i] = met_[i];
-  clocks::join(clock_, all_completed_, words_);
+  join(clock_, all_completed_);
   return step::next;
 }
 

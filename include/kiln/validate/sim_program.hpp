@@ -121,6 +121,7 @@ struct agent_range {
   std::int32_t threads = 0;
   bool loads = false, stores = false, writes = false; ///< cp.async loads; bulk stores; ordinary stores
   std::int32_t cta = 0;     ///< rank in the cluster
+  bool own_registers = false; ///< it starts with a copy of the kernel's; else it uses those
 };
 
 /// A barrier as it is named somewhere: one of an allocation.
@@ -150,6 +151,7 @@ struct sim_program {
   /// CTAs that are simulated together, and of each of them: agents, barriers and atoms, which are numbered through.
   int ctas = 1, cta_agents = 0, cta_slots = 0, cta_atoms = 0;
   bool arrives = false;  ///< loads that arrive at a barrier by themselves
+  bool conditional = false; ///< predicates of bytes and copies
   bool bulk = false;     ///< copies that reach memory another way than stores do
   std::uint32_t named = 0; ///< hardware barriers that are used, a bit each
   int left_out = -1; ///< an access that is not simulated

@@ -127,7 +127,9 @@ constexpr void simulator::one() {
   int const agents = p_.agents.size();
   reset_agents();
   reset_clusters();
-  cost_ += 20 * agents + 5 * p_.slot_alloc.size() + p_.atoms * (10 + words_) + 2 * register_count_ * p_.ctas;
+  access_cost_ = 50 + 4 * width_;
+  meeting_cost_ = 100 + 8 * width_;
+  cost_ += 20 * agents + 5 * p_.slot_alloc.size() + p_.atoms * (10 + width_) + 2 * register_count_ * p_.ctas;
   afresh(readers_, p_.atoms * words_ + 1);
   afresh(atoms_, p_.atoms + 1);
   loads_in_.clear();
@@ -152,47 +154,52 @@ constexpr void simulator::one() {
 constexpr bool simulator::advance() {
   instruction const* const code = p_.code.data();
   std::int64_t* const r = registers_;
-  agent& me = *me_;
-  int const access_costs = 50 + 4 * words_, meeting_costs = 100 + 8 * words_;
   // For reads, which are most of all.
   box const* const boxes = boxes_;
-  std::uint64_t* const clock = clock_;
-  int const word = who_ >> 2, atoms_from = cta_ * p_.cta_atoms;
-  std::uint64_t const mine = 0x7fffull << ((who_ & 3) * 16);
-  for (int pc = me.pc;;) {
-    instruction const& x = code[pc];
+  clocks::word* const clock = clock_;
+  clocks::word const mine = unit_ * 0x7fff;
+  int const word = word_, atoms_from = cta_ * p_.cta_atoms;
+  int alone = 0; // steps that met nobody, not counted yet
+  int pc = me_->pc;
+  instruction x;
+  for (;;) {
+    x = code[pc];
     sim_op const o = x.code;
-    if (o == sim_op::read) {
-      box const& b = boxes[x.a];
-      std::int64_t const s = b.quick ? r[b.slot] : -1;
-      if (s >= 0 && s < b.slots) {
-        int const k = atoms_from + b.first + static_cast<int>(s);
-        atom const& m = atoms_[k];
-        if (m.lane >= 0 && m.poison == 0 && (static_cast<int>(clock[m.lane >> 2] >> ((m.lane & 3) * 16)) & 0x7fff) >= m.value) {
-          std::uint64_t& lanes = readers_[k * words_ + word];
-          lanes = (lanes & ~mine) | (clock[word] & mine);
-          read_at_[k * lanes_ + who_] = pc;
-          if (++events_ > budget_ || (cost_ += cost_of_scalar) > most_cost) {
-            me.pc = pc;
-            return exhausted();
+    if (o >= sim_op::read) {
+      if (o == sim_op::read) {
+        box const& b = boxes[x.a];
+        std::int64_t const s = b.quick ? r[b.slot] : -1;
+        if (s >= 0 && s < b.slots) {
+          int const k = atoms_from + b.first + static_cast<int>(s);
+          atom const& m = atoms_[k];
+          if (m.lane >= 0 && m.poison == 0 && (static_cast<int>(clock[m.lane / clocks::lanes] >> (m.lane % clocks::lanes * 16)) & 0x7fff) >= m.value) {
+            clocks::word& lanes = readers_[k * words_ + word];
+            lanes = (lanes & ~mine) | (clock[word] & mine);
+            read_at_[k * lanes_ + who_] = pc;
+            ++alone;
+            ++pc;
+            continue;
           }
-          ++pc;
-          continue;
         }
       }
-    }
-    if (o >= sim_op::read) {
-      me.pc = pc;
+      pc_ = pc;
       step const s = o <= sim_op::bulk_store ? access(x) : o == sim_op::barrier_wait ? barrier_wait(x) : o <= sim_op::barrier_expect ? arrive(x) : rarely(x);
-      if (s == step::block) return true;
-      if (++events_ > budget_ || (cost_ += o < sim_op::bulk_load ? access_costs : meeting_costs) > most_cost) return exhausted();
-      if (s != step::next) return s != step::stop;
-      pc = me.pc + 1;
+      events_ += alone + (s != step::block);
+      if (s == step::block) return me_->pc = pc, true;
+      if ((cost_ += alone * cost_of_scalar + (o < sim_op::bulk_load ? access_cost_ : meeting_cost_)) > most_cost || events_ > budget_) return exhausted();
+      if (s != step::next) return me_->pc = pc, s != step::stop;
+      alone = 0;
+      pc = pc_ + 1;
       continue;
     }
-    if (++events_ > budget_ || (cost_ += cost_of_scalar) > most_cost) {
-      me.pc = pc;
-      return exhausted();
+    if (++alone > most_alone) {
+      events_ += alone;
+      cost_ += alone * cost_of_scalar;
+      alone = 0;
+      if (cost_ > most_cost || events_ > budget_) {
+        pc_ = pc;
+        return exhausted();
+      }
     }
     if (o <= sim_op::ring) {
       std::int64_t const v = r[x.b], y = r[x.c];
@@ -207,23 +214,32 @@ constexpr bool simulator::advance() {
         }
       } else if (v < 0 || y < 0) {
         scalar(x);
-      } else if (x.d == static_cast<int>(op::add)) {
-        if ((v | y) < 0x40000000)
-          r[x.a] = v + y;
-        else
-          scalar(x);
-      } else if (x.d == static_cast<int>(op::bit_xor)) {
-        r[x.a] = v ^ y;
-      } else if (x.d == static_cast<int>(op::eq)) {
-        r[x.a] = v == y;
-      } else if (x.d == static_cast<int>(op::rem) && y > 0) {
-        r[x.a] = v % y;
-      } else if (x.d == static_cast<int>(op::div) && y > 0) {
-        r[x.a] = v / y;
-      } else if (x.d == static_cast<int>(op::bit_and)) {
-        r[x.a] = v & y;
       } else {
-        scalar(x);
+        switch (static_cast<op>(x.d)) {
+        case op::add:
+          if ((v | y) < 0x40000000)
+            r[x.a] = v + y;
+          else
+            scalar(x);
+          break;
+        case op::bit_xor: r[x.a] = v ^ y; break;
+        case op::lt: r[x.a] = v < y; break;
+        case op::eq: r[x.a] = v == y; break;
+        case op::bit_and: r[x.a] = v & y; break;
+        case op::rem:
+          if (y > 0)
+            r[x.a] = v % y;
+          else
+            scalar(x);
+          break;
+        case op::div:
+          if (y > 0)
+            r[x.a] = v / y;
+          else
+            scalar(x);
+          break;
+        default: scalar(x);
+        }
       }
       ++pc;
     } else if (o == sim_op::next) {
@@ -238,7 +254,7 @@ constexpr bool simulator::advance() {
     } else if (o == sim_op::loop) {
       pc = start(x) ? pc + 1 : x.target;
     } else if (o <= sim_op::jump) {
-      pc = o == sim_op::branch && truth(g_.operand(x.node, 0)) ? pc + 1 : x.target;
+      pc = o == sim_op::jump || !(r[x.a] == unknown ? truth(g_.operand(x.node, 0)) : r[x.a] != 0) ? x.target : pc + 1;
     } else if (o == sim_op::exit) {
       bool const stay = r[x.a] == unknown ? r[x.b] < passes_ : r[x.a] != 0;
       r[x.b] = stay ? r[x.b] + 1 : 0;
@@ -257,7 +273,7 @@ constexpr bool simulator::advance() {
 
 constexpr bool simulator::exhausted() {
   out_->complete = false;
-  int const at = p_.code[me_->pc].node;
+  int const at = p_.code[pc_].node;
   message m = remark(at);
   m << "kiln[R-VF01] note: verified " << events_ - 1 << " steps of the accesses to local memory, up to line " << (at >= 0 ? g_[at].line : 0)
     << "; beyond that only kiln::check";
@@ -309,7 +325,7 @@ constexpr simulator::step simulator::rarely(instruction const& x) {
   }
   case sim_op::named: return named(x);
   case sim_op::fork:
-    if (!me_->forked) cost_ += (x.b - x.a) * (2 * register_count_ + 3 * words_);
+    if (!me_->forked) cost_ += (x.b - x.a) * (2 * register_count_ + 3 * width_);
     return fork(x);
   case sim_op::fence: return fence();
   case sim_op::commit:
@@ -320,7 +336,7 @@ constexpr simulator::step simulator::rarely(instruction const& x) {
     r[x.a] = me_->groups;
     return step::next;
   case sim_op::wait: {
-    reached_[me_->pc] = true;
+    reached_[pc_] = true;
     me_->waited_at = me_->groups;
     int const lane = me_->loads_lane, before = lane < 0 ? 0 : clocks::get(clock_, lane);
     if (lane < 0) return step::next;
@@ -329,7 +345,7 @@ constexpr simulator::step simulator::rarely(instruction const& x) {
       if (std::int64_t const t = r[p_.token_registers[x.c + i]]; t != unknown && t > covers) covers = static_cast<int>(t);
     if (covers > before) {
       for (int i = before + 1; i <= covers; ++i)
-        if (loads_in_[i] > 0) useful_[me_->pc] = true;
+        if (loads_in_[i] > 0) useful_[pc_] = true;
       clocks::set(clock_, lane, covers);
     }
     return step::next;
@@ -347,39 +363,36 @@ constexpr simulator::step simulator::rarely(instruction const& x) {
 
 constexpr simulator::step simulator::access(instruction const& x) {
   box const& b = boxes_[x.a];
-  int first = b.first;
+  int k = b.first; // the atom
   if (b.slot >= 0) {
     std::int64_t s = registers_[b.slot];
-    if (s < 0 || s >= b.slots) {
-      if (s == unknown) {
-        s = likely(b.index);
-        if (s == unknown || s < 0 || s >= b.slots) return left_out(x.node);
-      }
-      if (s < 0 || s >= b.slots) {
-        message m = broken(b.node);
-        m << "kiln[R-BD01] ";
-        buffer(m, b.buffer);
-        m << ": index ";
-        outside(m, b.index, s, b.slots);
-        return circumstances(), step::stop;
-      }
-    }
-    first += static_cast<int>(s) * b.per_slot;
+    if ((s < 0 || s >= b.slots) && (s = unusual_slot(x, b)) < 0) return step::stop;
+    k += static_cast<int>(s) * b.per_slot;
   }
-  if (!alone_) first += (peer_ >= 0 ? peer_ : cta_) * p_.cta_atoms;
-  if (x.code == sim_op::bulk_load) return bulk_load(x, b, first);
+  if (!alone_) k += (peer_ >= 0 ? peer_ : cta_) * p_.cta_atoms;
+  if (x.code == sim_op::bulk_load) {
+    if (!meets(x, x.b) || (conditional_ && !same_condition(x, on_barrier_))) return step::stop;
+    step const s = b.per_slot == 1 ? touch(x, k) : touch_cells(x, b, k);
+    return s == step::next ? arrived(x) : s;
+  }
   if (x.code == sim_op::bulk_store) ++me_->stores;
-  return b.per_slot == 1 ? touch(x, first) : touch_cells(x, b, first);
+  return b.per_slot == 1 ? touch(x, k) : touch_cells(x, b, k);
 }
 
-constexpr simulator::step simulator::bulk_load(instruction const& x, box const& b, int first) {
-  barrier_reference const& r = references_[x.b];
-  std::int64_t const s = registers_[r.slot];
-  int const k = s >= 0 && s < r.count && alone_ ? r.first + static_cast<int>(s) : slot_of(r);
-  if (k < 0 || (behind(k) && !member(x, k)) || !same_condition(x, k)) return step::stop;
-  on_barrier_ = k;
-  if (step const t = b.per_slot == 1 ? touch(x, first) : touch_cells(x, b, first); t != step::next) return t;
-  return arrived(x, k, 0, 0, x.c);
+/// A slot index that is not known, or out of range: the one to take, or -1 after saying so.
+constexpr int simulator::unusual_slot(instruction const& x, box const& b) {
+  std::int64_t s = registers_[b.slot];
+  if (s == unknown) {
+    s = likely(b.index);
+    if (s == unknown || s < 0 || s >= b.slots) return left_out(x.node), -1;
+    return static_cast<int>(s);
+  }
+  message m = broken(b.node);
+  m << "kiln[R-BD01] ";
+  buffer(m, b.buffer);
+  m << ": index ";
+  outside(m, b.index, s, b.slots);
+  return circumstances(), -1;
 }
 
 /// A write to another CTA, or to this one by its rank.
@@ -392,8 +405,7 @@ constexpr simulator::step simulator::send(instruction const& x) {
     on_barrier_ = k;
     if (is_there(x, barrier_lane(k), barriers_[k].phase + 1)) s = x.code == sim_op::remote_copy ? read_source(x) : step::next;
     if (s == step::next) s = access(x);
-    box const& b = p_.boxes[x.a];
-    if (s == step::next) s = arrived(x, k, 0, 0, static_cast<int>(bytes_of(g_[b.node].type, g_.shape_of(b.node).elements())));
+    if (s == step::next) s = arrived(x);
   }
   peer_ = -1;
   return s;
@@ -415,7 +427,7 @@ constexpr simulator::step simulator::touch_cells(instruction const& x, box const
     for (int k = first; k < first + b.per_slot; ++k) {
       if (touch(x, k) == step::stop) return step::stop;
       ++events_;
-      cost_ += 50 + 4 * words_;
+      cost_ += 50 + 4 * width_;
     }
     return step::next;
   }
@@ -452,7 +464,7 @@ constexpr simulator::step simulator::touch_cells(instruction const& x, box const
     for (int d = 0; d < a.rank; ++d) cell = cell * a.count[d] + from[d] + at[d];
     if (touch(x, first + cell) == step::stop) return step::stop;
     ++events_;
-    cost_ += 50 + 4 * words_;
+    cost_ += 50 + 4 * width_;
     int d = a.rank - 1;
     while (d >= 0 && ++at[d] == cells[d]) at[d--] = 0;
     if (d < 0) return step::next;
@@ -467,7 +479,7 @@ constexpr simulator::step simulator::left_out(int node) {
 
 constexpr simulator::step simulator::touch(instruction const& x, int k) {
   atom& m = atoms_[k];
-  bool const ordered = m.lane < 0 || (static_cast<int>(clock_[m.lane >> 2] >> ((m.lane & 3) * 16)) & 0x7fff) >= m.value;
+  bool const ordered = m.lane < 0 || (static_cast<int>(clock_[m.lane / clocks::lanes] >> (m.lane % clocks::lanes * 16)) & 0x7fff) >= m.value;
   if (shares_ && touch_peers(x, k) == step::stop) return step::stop;
   sim_op const o = x.code;
   if (o == sim_op::read || o == sim_op::bulk_store || o == sim_op::remote_read) {
@@ -475,33 +487,24 @@ constexpr simulator::step simulator::touch(instruction const& x, int k) {
     if (!ordered) return unordered(x, m);
     if (m.poison && poisoned(x, m) == step::stop) return step::stop;
     if (o != sim_op::read) return read_later(m, x, k);
-    int const word = who_ >> 2;
-    std::uint64_t const mine = 0x7fffull << ((who_ & 3) * 16);
-    std::uint64_t& lanes = readers_[k * words_ + word];
-    lanes = (lanes & ~mine) | (clock_[word] & mine);
-    read_at_[k * lanes_ + who_] = me_->pc;
+    clocks::word& lanes = readers_[k * words_ + word_];
+    lanes = (lanes & ~(unit_ * 0x7fff)) | (clock_[word_] & (unit_ * 0x7fff));
+    read_at_[k * lanes_ + who_] = pc_;
     return step::next;
   }
   if (!ordered) return unordered(x, m);
-  if (!clocks::at_most(readers_ + k * words_, clock_, words_)) return overtaken(x, k);
+  if (!at_most(readers_ + k * words_, clock_)) return overtaken(x, k);
   if ((o == sim_op::bulk_load || o == sim_op::remote_copy) && m.lane >= 0 && unfenced(m)) return without_fence(x, m);
-  m.by = me_->pc;
-  m.agent = who_;
   if (o == sim_op::bulk_load || brings_bytes(o)) {
-    m.poison = 0;
-    m.lane = barrier_lanes_ + on_barrier_;
-    m.value = barriers_[on_barrier_].phase + 1;
+    m = {barrier_lanes_ + on_barrier_, barriers_[on_barrier_].phase + 1, pc_, who_, 0, -1};
   } else if (o == sim_op::async) {
-    m.lane = me_->loads_lane;
-    m.value = me_->groups + 1;
-    m.poison = x.b > 0 ? x.b : 0;
+    int const group = me_->groups + 1;
+    m = {me_->loads_lane, group, pc_, who_, x.b > 0 ? x.b : 0, -1};
     me_->open = true;
-    while (loads_in_.size() <= m.value) loads_in_.add() = 0;
-    ++loads_in_[m.value];
+    while (loads_in_.size() <= group) loads_in_.add() = 0;
+    ++loads_in_[group];
   } else {
-    m.poison = 0;
-    m.lane = who_;
-    m.value = clocks::get(clock_, who_);
+    m = {who_, static_cast<int>(clock_[word_] >> (who_ % clocks::lanes * 16)) & 0x7fff, pc_, who_, 0, -1};
   }
   return step::next;
 }
@@ -511,7 +514,7 @@ constexpr simulator::step simulator::read_later(atom const& m, instruction const
   bool const stores = x.code == sim_op::bulk_store; // else a copy to another CTA
   int const lane = stores ? me_->stores_lane : barrier_lane(on_barrier_);
   clocks::raise(readers_ + k * words_, lane, stores ? me_->stores : barriers_[on_barrier_].phase + 1);
-  read_at_[k * lanes_ + lane] = me_->pc;
+  read_at_[k * lanes_ + lane] = pc_;
   return step::next;
 }
 
@@ -532,16 +535,16 @@ constexpr simulator::step simulator::touch_peers(instruction const& x, int atom_
     if (other.lane >= 0 && clocks::get(clock_, other.lane) < other.value) return shared_conflict(x, k, j - base, other.by, other.agent, pending_async(other));
     if (engine && other.lane >= 0 && unfenced(other)) return without_fence(x, other);
     if (reads) continue;
-    std::uint64_t const* const readers = readers_ + j * words_;
-    if (!clocks::at_most(readers, clock_, words_)) {
+    clocks::word const* const readers = readers_ + j * words_;
+    if (!at_most(readers, clock_)) {
       int lane = 0;
       while (lane + 1 < lanes_ && clocks::get(readers, lane) <= clocks::get(clock_, lane)) ++lane;
       return shared_conflict(x, k, j - base, read_at_[j * lanes_ + lane], lane_agent_[lane], lane_kind_[lane] == lane_kind::stores);
     }
-    other.lost = me_->pc; // where a window brings back a part, kiln::check knows which
+    other.lost = pc_; // where a window brings back a part, kiln::check knows which
   }
   events_ += (peers_.first[k + 1] - peers_.first[k]) / 4;
-  cost_ += (peers_.first[k + 1] - peers_.first[k]) * (15 + 2 * words_);
+  cost_ += (peers_.first[k + 1] - peers_.first[k]) * (15 + 2 * width_);
   if (!reads)
     m.lost = -1;
   else if (m.lost >= 0 && !may_read(k, m.lost))
@@ -660,7 +663,7 @@ constexpr simulator::step simulator::unordered(instruction const& x, atom const&
 
 /// A write while somebody may still read.
 constexpr simulator::step simulator::overtaken(instruction const& x, int k) {
-  std::uint64_t const* const readers = readers_ + k * words_;
+  clocks::word const* const readers = readers_ + k * words_;
   int lane = 0;
   while (lane + 1 < lanes_ && clocks::get(readers, lane) <= clocks::get(clock_, lane)) ++lane;
   instruction const& r = p_.code[read_at_[k * lanes_ + lane]];
@@ -705,7 +708,7 @@ constexpr simulator::step simulator::without_fence(instruction const& x, atom co
 constexpr simulator::step simulator::uninitialised(instruction const& x, int k) {
   atoms_[k].lane = who_; // say it once
   atoms_[k].value = 0;
-  atoms_[k].by = me_->pc;
+  atoms_[k].by = pc_;
   atoms_[k].agent = who_;
   if (p_.left_out >= 0) return step::next; // a write that is not followed may have been it
   bool const certain = all_true();
@@ -744,7 +747,7 @@ constexpr void simulator::at_exit() {
   for (int k = 0; k < p_.atoms; ++k) {
     if (p_.ctas > 1 && k % p_.cta_atoms == 0) enter(lane_of(k / p_.cta_atoms));
     atom const& m = atoms_[k];
-    bool const done_with = clocks::at_most(readers_ + k * words_, clock_, words_);
+    bool const done_with = at_most(readers_ + k * words_, clock_);
     for (int a = 0; a < p_.agents.size() && !done_with; ++a) {
       int const lane = agents_[a].stores_lane;
       if (lane >= 0 && clocks::get(readers_ + k * words_, lane) > clocks::get(clock_, lane))

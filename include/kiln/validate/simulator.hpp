@@ -35,46 +35,26 @@ struct simulation {
 
 namespace detail {
 
-/// Lane-parallel vector clocks.
+/// Lane-parallel vector clocks, in the widest integers that a compiler computes with at once: what one operation costs while it runs
+/// hardly depends on them.
 struct clocks {
-  static constexpr std::uint64_t high = 0x8000800080008000ull;
-  static constexpr int get(std::uint64_t const* x, int lane) { return static_cast<int>(x[lane >> 2] >> ((lane & 3) * 16)) & 0x7fff; }
-  static constexpr void set(std::uint64_t* x, int lane, int value) {
-    int const s = (lane & 3) * 16;
-    x[lane >> 2] = (x[lane >> 2] & ~(0x7fffull << s)) | (static_cast<std::uint64_t>(value) << s);
+#ifdef __clang__
+  using word = unsigned _BitInt(512);
+#else
+  __extension__ using word = unsigned __int128;
+#endif
+  static constexpr int lanes = static_cast<int>(sizeof(word)) / 2; ///< of a word
+  static constexpr word high = ~word{0} / 0xffff * 0x8000; ///< the highest bit of every lane
+  static constexpr word unit(int lane) { return word{1} << (lane % lanes * 16); }
+  static constexpr int get(word const* x, int lane) { return static_cast<int>(x[lane / lanes] >> (lane % lanes * 16)) & 0x7fff; }
+  static constexpr void set(word* x, int lane, int value) {
+    word const one = unit(lane);
+    x[lane / lanes] = (x[lane / lanes] & ~(one * 0x7fff)) | (one * static_cast<unsigned>(value));
   }
-  // A clock has an even number of words: two a round is less work for a compiler.
-  /// x becomes the later of x and y in every lane.
-  static constexpr void join(std::uint64_t* x, std::uint64_t const* y, int words) {
-    for (int i = 0; i < words; i += 2) {
-      if (std::uint64_t const q = y[i], z = x[i]; q != z) {
-        std::uint64_t const d = ((z | high) - q) & high, m = d - (d >> 15);
-        x[i] = (z & m) | (q & ~m);
-      }
-      if (std::uint64_t const q = y[i + 1], z = x[i + 1]; q != z) {
-        std::uint64_t const d = ((z | high) - q) & high, m = d - (d >> 15);
-        x[i + 1] = (z & m) | (q & ~m);
-      }
-    }
-  }
-  static constexpr void raise(std::uint64_t* x, int lane, int value) {
+  static constexpr void raise(word* x, int lane, int value) {
     if (value > get(x, lane)) set(x, lane, value);
   }
-  /// x has reached y nowhere further than y: every lane of x is at most y's.
-  static constexpr bool at_most(std::uint64_t const* x, std::uint64_t const* y, int words) {
-    for (int i = 0; i < words; i += 2)
-      if ((((y[i] | high) - x[i]) & ((y[i + 1] | high) - x[i + 1]) & high) != high) return false;
-    return true;
-  }
-  static constexpr void copy(std::uint64_t* x, std::uint64_t const* y, int words) {
-    for (int i = 0; i < words; i += 2) {
-      x[i] = y[i];
-      x[i + 1] = y[i + 1];
-    }
-  }
 };
-
-// -- conditions ----------------------------------------------------------------------------------------------------------
 
 class simulator {
 public:
@@ -109,6 +89,8 @@ private:
   };
   struct agent {
     int pc = 0;
+    int file = 0;        ///< of registers
+    int cta = 0;
     int groups = 0;      ///< of loads, committed
     int stores = 0;      ///< bulk stores, issued
     int waited_at = -1;  ///< groups committed when the last wait was executed
@@ -168,7 +150,22 @@ private:
   constexpr void release_agents();
   constexpr void reset_agents();
   constexpr void enter(int who);
-  constexpr void tick() { clock_[who_ >> 2] += 1ull << ((who_ & 3) * 16); }
+  constexpr void tick() { clock_[word_] += unit_; }
+  /// x becomes the later of x and y in every lane.
+  constexpr void join(clocks::word* x, clocks::word const* y) const {
+    for (int i = 0; i < words_; ++i) {
+      clocks::word const q = y[i], z = x[i];
+      if (q == z) continue;
+      clocks::word const d = ((z | clocks::high) - q) & clocks::high, m = d - (d >> 15);
+      x[i] = (z & m) | (q & ~m);
+    }
+  }
+  /// Whether everything up to clock x is behind clock y: no lane of x is further.
+  constexpr bool at_most(clocks::word const* x, clocks::word const* y) const {
+    for (int i = 0; i < words_; ++i)
+      if ((((y[i] | clocks::high) - x[i]) & clocks::high) != clocks::high) return false;
+    return true;
+  }
   constexpr int barrier_lane(int slot) const { return barrier_lanes_ + slot; }
   constexpr step fork(instruction const& x);
   constexpr int slot_of(barrier_reference const& r);
@@ -178,9 +175,9 @@ private:
   constexpr int arrivals(int k) const { return barriers_[k].arrivals; }
   constexpr bool complete(instruction const& x, int k);
   constexpr void bytes_differ(int k, int node, char const* consequence);
-  constexpr step arrived(instruction const& x, int k, int count, int expected, int got);
+  constexpr bool meets(instruction const& x, int reference);
+  constexpr step arrived(instruction const& x);
   constexpr bool same_condition(instruction const& x, int k);
-  constexpr bool behind(int k) const;
   constexpr step arrive(instruction const& x);
   constexpr int covered(int pending) const;
   constexpr step load_arrive(instruction const& x);
@@ -232,7 +229,7 @@ private:
   constexpr bool start(instruction const& x);
   constexpr step rarely(instruction const& x);
   constexpr step access(instruction const& x);
-  constexpr step bulk_load(instruction const& x, box const& b, int first);
+  constexpr int unusual_slot(instruction const& x, box const& b);
   constexpr step send(instruction const& x);
   constexpr step read_source(instruction const& x);
   constexpr step touch_cells(instruction const& x, box const& b, int first);
@@ -272,33 +269,37 @@ private:
   // or an ordinary read, 50 for what meets others, and more where clocks are wide. What is charged here is well above.
   static constexpr std::int64_t most_cost = 900000;
   static constexpr int cost_of_node = 150, cost_of_scalar = 25;
+  static constexpr int most_alone = 256; ///< steps until the budget is looked at
 
   // The most used first: compilers look for a member from the front.
-  int who_ = 0, words_ = 2, lanes_ = 1;
+  int pc_ = 0, who_ = 0, words_ = 1, lanes_ = 1;
   agent *me_ = nullptr;
-  std::uint64_t* clock_ = nullptr;
+  clocks::word* clock_ = nullptr;
+  clocks::word unit_ = 1; ///< 1 in the agent's own lane
+  int word_ = 0;          ///< that holds this lane
   std::int64_t* registers_ = nullptr; ///< of the agent that runs
   atom* atoms_ = nullptr;
-  std::uint64_t* readers_ = nullptr;
+  clocks::word* readers_ = nullptr;
   int* read_at_ = nullptr; ///< of an atom and lane: the instruction that read last
   barrier* barriers_ = nullptr;
-  std::uint64_t *arrived_ = nullptr, *completed_ = nullptr, *waited_ = nullptr;
+  clocks::word *arrived_ = nullptr, *completed_ = nullptr, *waited_ = nullptr;
   barrier_reference const* references_ = nullptr; ///< the program's
   box const* boxes_ = nullptr;                    ///< the program's
   bool alone_ = true;     ///< one CTA
   bool shares_ = false;   ///< some atoms have peers
   int barrier_lanes_ = 0; ///< the first
-  int on_barrier_ = -1;   ///< of the bulk load that is executed
+  bool conditional_ = false; ///< some bytes or copies have predicates
+  int on_barrier_ = -1;   ///< where the present instruction arrives, or its bytes do
   int cta_ = 0;           ///< of the agent that runs
   int peer_ = -1;         ///< the CTA whose memory or barrier it reaches now; -1: its own
   agent* agents_ = nullptr;
-  std::uint64_t* clocks_ = nullptr;
+  clocks::word* clocks_ = nullptr;
   std::int64_t* files_ = nullptr; ///< registers of all agents
   graph_view const& g_;
   sim_program p_;
   slicer slices_;
   int budget_;
-  int events_ = 0;
+  int events_ = 0, access_cost_ = 0, meeting_cost_ = 0;
   std::int64_t cost_ = cost_of_node * g_.size();
   simulation* out_ = nullptr;
   diagnostic spare_;
@@ -308,21 +309,22 @@ private:
   std::int64_t* symbols_ = nullptr;
   vec<decision> decisions_;
   int register_count_ = 0;
+  int width_ = 2; ///< of a clock, in steps of four lanes, for what is charged
   int named_lane_[16]{}, named_count_ = 0;
   int* lane_agent_ = nullptr;
   lane_kind* lane_kind_ = nullptr;
   vec<int>* commits_ = nullptr; ///< of an agent: the numbers of its committed groups, where barriers stand for others
   named_barrier* named_ = nullptr;
-  std::uint64_t *named_arrived_ = nullptr, *named_completed_ = nullptr;
+  clocks::word *named_arrived_ = nullptr, *named_completed_ = nullptr;
   bool *useful_ = nullptr, *reached_ = nullptr;
   vec<int> loads_in_; ///< of a group: its loads
   atom_peers peers_;
   int unsolved_ = -1; ///< a loop whose bounds no choice of numbers satisfies
   int guessed_ = -1, differing_ = -1; ///< a bound that the run did not know; a loop with another such bound
   int *ready_ = nullptr, *ready_lane_ = nullptr; ///< of a barrier: stamp of the fence that made it ready
-  std::uint64_t* touched_ = nullptr;             ///< of a CTA: what others did to it
+  clocks::word* touched_ = nullptr;              ///< of a CTA: what others did to it
   int *touched_at_ = nullptr, *touched_by_ = nullptr; ///< and, by lane, the instruction and its agent
-  std::uint64_t *met_ = nullptr, *all_completed_ = nullptr;
+  clocks::word *met_ = nullptr, *all_completed_ = nullptr;
   struct {
     int present = 0, generation = 0;
   } all_; ///< CTAs at the barrier of the cluster
