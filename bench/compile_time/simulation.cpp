@@ -16,6 +16,9 @@ inline constexpr auto ping_pong = kernel<"ping_pong">([](context& k, ptr<const f
 template <int>
 inline constexpr auto attention = kernel<"attention">([](context& k, ptr<const f16> x, ptr<f16> y, val<i32> n) { kiln_test::pipelines::attention(k, x, y, n); });
 template <int>
+inline constexpr auto cp_async = kernel<"cp_async">([](context& k, ptr<const f16> x, ptr<f16> y, val<i32> n) { kiln_test::pipelines::cp_async(k, x, y, n); });
+/// Loads under conditions: `i + 3 < n`.
+template <int>
 inline constexpr auto cp_ring = kernel<"cp_ring">([](context& k, ptr<const f32> x, ptr<f32> y, val<i32> n) { kiln_test::suspicious::cp_ring(k, x, y, n); });
 /// Eight tasks, twelve buffers.
 template <int>
@@ -41,6 +44,7 @@ int main() {
   report("matrix_product", matrix_product<0>);
   report("ping_pong", ping_pong<0>);
   report("attention", attention<0>);
+  report("cp_async", cp_async<0>);
   report("cp_ring", cp_ring<0>);
   report("many_readers", many_readers<0>);
 }

@@ -54,6 +54,7 @@
 #include <kiln/validate/sim_cluster.hpp>
 #include <kiln/validate/sim_sharing.hpp>
 #include <kiln/validate/sim_trips.hpp>
+#include <kiln/validate/sim_findings.hpp>
 #include <kiln/validate/simulate.hpp>
 #include <kiln/validate/storage.hpp>
 #include <kiln/validate/validate.hpp>

@@ -167,6 +167,40 @@ constexpr void attention(kiln::context& k, kiln::ptr<const kiln::f16> x, kiln::p
                 }));
 }
 
+/// One agent with two rings of cp.async loads, three groups ahead, and an epilogue over the bytes of the first ring. Mutants 1..11.
+constexpr void cp_async(kiln::context& k, kiln::ptr<const kiln::f16> x, kiln::ptr<kiln::f16> y, kiln::val<kiln::i32> steps, int m = 0) {
+  using namespace kiln;
+  constexpr int S = 4;
+  auto storage = k.storage_alias_spec({.name = "storage"});
+  auto a = k.local_alloc<f16, 64>(S, {.reuse = &storage, .name = "A"});
+  auto c = k.local_alloc<f16, 256>(1, {.reuse = &storage, .name = "C"});
+  auto b = k.local_alloc<f16, 64>(S, {.name = "B"});
+  auto lanes = k.arange<64>();
+  for (int s = 0; s < S - (m == 1 ? 2 : 1); ++s) {
+    k.async_load(x + s * 128 + lanes, a[s]);
+    k.async_load(x + s * 128 + 64 + lanes, b[s]);
+    if (m != 2) k.async_load_commit_group();
+  }
+  auto sum = k.var(k.zeros<f16, 64>());
+  for (auto i : k.range(0, steps)) {
+    auto s = i % S, next = (i + (m == 3 ? S : m == 4 ? S - 2 : S - 1)) % S;
+    if (m != 5) k.async_load_wait_group(m == 6 ? S - 1 : S - 2);
+    sum = sum + k.local_load(a[m == 7 ? (i + 1) % S : s]);
+    sum = sum + k.local_load(b[s]);
+    auto from = x + (i + (S - 1)) * 128 + lanes;
+    k.async_load(from, a[next]);
+    k.async_load(from + 64, b[m == 8 ? s : next]);
+    if (m != 9) k.async_load_commit_group();
+  }
+  if (m != 10) k.async_load_wait_group(0);
+  store(y + lanes, sum);
+  k.local_store(c[0], k.zeros<f16, 256>());
+  if (m == 11)
+    store(y + 64 + lanes, k.local_load(a[0]));
+  else
+    store(y + 64 + k.arange<256>(), k.local_load(c[0]));
+}
+
 /// A ring of four that one task fills by `Buffers` copies a round and seven others read: about 50 nodes for each buffer.
 template <int Buffers>
 constexpr void many_readers(kiln::context& k, kiln::ptr<const kiln::f16> x, kiln::ptr<kiln::f16> y, kiln::val<kiln::i32> steps) {
@@ -210,6 +244,7 @@ constexpr void many_readers(kiln::context& k, kiln::ptr<const kiln::f16> x, kiln
 KILN_RECORDED_PIPELINE(matrix_product)
 KILN_RECORDED_PIPELINE(ping_pong)
 KILN_RECORDED_PIPELINE(attention)
+KILN_RECORDED_PIPELINE(cp_async)
 #undef KILN_RECORDED_PIPELINE
 
 } // namespace kiln_test

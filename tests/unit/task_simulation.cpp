@@ -53,6 +53,10 @@ TEST(task_simulation, attention) {
   mutants(kiln_test::attention, {"R-BR03", "R-BR01", "R-BR03", "R-BR02", "R-BR01", "R-HZ01", "R-HZ01", "R-BR02", "R-BR03", "R-HZ13", "R-HZ1", "R-BR02"}, 600);
 }
 
+TEST(task_simulation, cp_async) {
+  mutants(kiln_test::cp_async, {"R-HZ01", "R-HZ06", "R-HZ15", "R-HZ02", "R-HZ01", "R-HZ01", "R-HZ01", "R-HZ15", "R-HZ01", "R-AL17", "R-AL16"}, 300);
+}
+
 // Twenty-five correct kernels that look wrong pass while the compiler runs, without a note.
 #define KILN_EXPECT_GOOD(name)                                                                                         \
   inline constexpr auto name##_kernel = kernel<#name>([](context& k, ptr<const f32> x, ptr<f32> y, val<i32> n) { kiln_test::suspicious::name(k, x, y, n); }); \

@@ -14,7 +14,7 @@ public:
   vec& operator=(vec const&) = delete;
   constexpr ~vec() { delete[] data_; }
 
-  /// Appends an element and returns it: a class is default-constructed, anything else is to be written before it is read.
+  /// Appends an element and returns it: a class has been value-initialised once, anything else is to be written before it is read.
   constexpr T& add() {
     if (size_ == capacity_) grow();
     return data_[size_++];
@@ -47,7 +47,7 @@ public:
 
 private:
   static constexpr T* fresh(int n) {
-    if constexpr (std::is_trivially_default_constructible_v<T>)
+    if constexpr (std::is_scalar_v<T>)
       return new T[static_cast<unsigned>(n)]; // written before they are read: nothing to initialise
     else
       return new T[static_cast<unsigned>(n)]{};

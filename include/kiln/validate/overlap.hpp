@@ -8,9 +8,9 @@ namespace kiln::detail {
 
 /// Bytes of an atom: `run` bytes at every point of a grid. Contiguous axes are part of the run.
 struct byte_box {
-  std::int64_t base = 0, run = 0;
-  int axes = 0; ///< outermost first
-  std::int64_t extent[max_rank]{}, stride[max_rank]{};
+  std::int64_t base, run;
+  int axes; ///< outermost first
+  std::int64_t extent[max_rank], stride[max_rank];
 
   /// An axis outside of those that are there.
   constexpr void add_axis(std::int64_t count, std::int64_t step) {
@@ -60,7 +60,7 @@ constexpr bool overlap(byte_box const& a, byte_box const& b, int level = 0, std:
 /// The bytes of atom k of buffer b, within its storage.
 constexpr byte_box bytes_of_atom(graph_view const& g, local_form const& f, atom_grid const& grid, int b, int k) {
   int cell = (k - grid.first) % grid.per_slot;
-  byte_box r;
+  byte_box r{};
   if (slot_layout const& l = f.layout; !l.plain()) {
     r.base = f.slots.at((k - grid.first) / grid.per_slot);
     r.run = f.bytes;
@@ -84,6 +84,15 @@ constexpr byte_box bytes_of_atom(graph_view const& g, local_form const& f, atom_
     return r;
   }
   r.base = f.slots.at((k - grid.first) / grid.per_slot);
+  if (grid.per_slot == 1) { // the whole slot
+    bool packed = true;
+    std::int64_t size = bytes_of(g.buffer(b).type);
+    for (int d = grid.rank - 1; d >= 0; size *= grid.size[d--]) packed = packed && (f.stride[d] == size || grid.size[d] == 1);
+    if (packed) {
+      r.run = size;
+      return r;
+    }
+  }
   r.run = bytes_of(g.buffer(b).type);
   std::int64_t start[max_rank]{};
   for (int d = grid.rank - 1; d >= 0; --d) {
@@ -106,6 +115,7 @@ constexpr byte_box bytes_of_atom(graph_view const& g, local_form const& f, atom_
 struct atom_peers {
   vec<std::int32_t> first; ///< of an atom: index into `atoms`; one more than there are atoms
   vec<std::int32_t> atoms;
+  vec<bool> shared;        ///< of a buffer: it may have peers
   bool complete = true;    ///< false: too many to compare; kiln::check sees every byte
   constexpr bool any() const { return !atoms.empty(); }
 };
@@ -122,17 +132,21 @@ constexpr void find_peers(graph_view const& g, sim_program const& p, atom_peers&
   for (int b = 0; b < buffers; ++b) shares = shares || g.storage_of(b) != b;
   if (!shares) return;
   vec<bool> used;
-  for (int b = 0; b < buffers; ++b) used.add() = false;
+  for (int b = 0; b < buffers; ++b) used.add() = out.shared.add() = false;
   for (int i = 0; i < p.code.size(); ++i)
     if (sim_op const c = p.code[i].code; touches_box(c)) {
       used[p.boxes[p.code[i].a].buffer] = true;
       if (c == sim_op::remote_copy) used[p.boxes[p.code[i].target].buffer] = true;
     }
+  for (int a = 0; a < buffers; ++a)
+    for (int b = 0; b < a && used[a]; ++b)
+      if (used[b] && g.storage_of(a) == g.storage_of(b)) out.shared[a] = out.shared[b] = true;
   // Boxes of the atoms that matter.
   vec<byte_box> boxes;
-  for (int k = 0; k < p.cta_atoms; ++k) boxes.add();
+  boxes.reserve(p.cta_atoms);
+  boxes.add_some(p.cta_atoms);
   for (int b = 0; b < buffers; ++b) {
-    if (!used[b]) continue;
+    if (!out.shared[b]) continue;
     local_form const f = local_form_of(g, b);
     for (int k = p.grids[b].first, n = p.grids[b].per_slot * g.buffer(b).slots; n > 0; --n, ++k) boxes[k] = bytes_of_atom(g, f, p.grids[b], b, k);
   }
@@ -142,9 +156,9 @@ constexpr void find_peers(graph_view const& g, sim_program const& p, atom_peers&
     atom_grid const& x = p.grids[a];
     for (int k = x.first, n = x.per_slot * g.buffer(a).slots; n > 0; --n, ++k) {
       out.first.add() = out.atoms.size();
-      if (!used[a]) continue;
+      if (!out.shared[a]) continue;
       for (int b = 0; b < buffers; ++b) {
-        if (b == a || !used[b] || g.storage_of(a) != g.storage_of(b)) continue;
+        if (b == a || !out.shared[b] || g.storage_of(a) != g.storage_of(b)) continue;
         atom_grid const& y = p.grids[b];
         for (int j = y.first, m = y.per_slot * g.buffer(b).slots; m > 0; --m, ++j) {
           byte_box const &s = boxes[k], &t = boxes[j];
@@ -152,6 +166,10 @@ constexpr void find_peers(graph_view const& g, sim_program const& p, atom_peers&
             out.complete = false;
             while (out.first.size() <= p.cta_atoms) out.first.add() = out.atoms.size();
             return;
+          }
+          if (s.axes + t.axes == 0) {
+            if (s.base < t.base + t.run && t.base < s.base + s.run) out.atoms.add() = j;
+            continue;
           }
           if (s.base >= t.end() || t.base >= s.end()) continue;
           bool const swap = s.runs() > t.runs();

@@ -19,6 +19,7 @@ namespace kiln::detail {
 /// False when the kernel has nothing to simulate.
 constexpr bool slicer::run() {
   if (!scan()) return false;
+  new_register(unknown); // 0: none
   mark();
   fold();
   choose_symbols();
@@ -33,26 +34,29 @@ constexpr bool slicer::run() {
 constexpr void slicer::choose_symbols() {
   p_.loops.reserve(4);
   vec<std::int32_t> roots;
-  for (int k = 0; k < lives_; ++k) {
-    int const i = live_[k];
-    if (nodes_[i].code != op::for_begin || !at_[i].kept) continue;
+  for (int k = 0; k < repeat_; ++k) {
+    int const i = loops_[k];
+    if (!at_[i].kept || nodes_[i].code != op::for_begin) continue;
     bool fixed = true;
+    affine bound[3];
     for (int j = 0; j < 3; ++j) {
-      affine const f = affine_of(g_.operand(i, j));
+      affine const f = bound[j] = affine_of(operands(i)[j]);
       if (f.root < 0) continue;
       fixed = false;
       if (!at_[f.root].root) number();
       bool known = at_[f.root].varies;
-      for (int k = 0; k < roots.size() && !known; ++k) known = roots[k] == at_[f.root].number;
-      if (!known) roots.add() = at_[f.root].number;
+      for (int k = 0; k < roots.size() && !known; ++k) known = roots[k] == at_[f.root].number - 1;
+      if (!known) roots.add() = at_[f.root].number - 1;
     }
     if (fixed) continue;
     free_loop& l = p_.loops.add();
     l.node = i;
     l.outer = false;
+    l.lo = bound[0];
+    l.hi = bound[1];
+    l.by = bound[2];
     if (!at_[i].needed)
-      for (int e = k + 1, end = static_cast<int>(g_.attribute(i, 0)); live_[e] < end && !l.outer; ++e)
-        l.outer = at_[live_[e]].kept && (nodes_[live_[e]].code == op::for_begin || nodes_[live_[e]].code == op::while_begin);
+      for (int e = k + 1; e < repeat_ && loops_[e] < g_.attribute(i, 0) && !l.outer; ++e) l.outer = at_[loops_[e]].kept;
   }
   for (int k = 0; k < roots.size(); ++k) {
     vec<std::int32_t> mine;
@@ -75,26 +79,26 @@ constexpr void slicer::choose_symbols() {
 
 /// The scalars from outside the program that an expression is made of, each once.
 constexpr void slicer::scalars_of(int i, vec<std::int32_t>& out) const {
-  if (out.size() >= 16 || at_[i].folded != unknown) return;
+  if (out.size() >= 16 || at_[i].folded != 0) return;
   if (at_[i].root) {
     for (int k = 0; k < out.size(); ++k)
-      if (out[k] == at_[i].number) return;
-    out.add() = at_[i].number;
+      if (out[k] == at_[i].number - 1) return;
+    out.add() = at_[i].number - 1;
     return;
   }
   for (int j = 0; j < nodes_[i].operand_count; ++j) scalars_of(operands(i)[j], out);
 }
 
 constexpr void slicer::add_symbol(int i) {
-  int const v = at_[i].number;
-  if (at_[v].symbol >= 0) return;
-  at_[v].symbol = p_.symbol_nodes.size();
+  int const v = at_[i].number - 1;
+  if (at_[v].symbol > 0) return;
   p_.symbol_nodes.add() = v;
+  at_[v].symbol = p_.symbol_nodes.size();
 }
 
 /// The value of a bound that is made of symbols; unknown while one of them is, or where it depends on more.
 constexpr std::int64_t slicer::value_of(int i, std::int64_t const* symbols) const {
-  if (at_[i].folded != unknown) return at_[i].folded;
+  if (at_[i].folded != 0) return at_[i].folded ^ unknown;
   if (int const s = symbol_of(i); s >= 0) return symbols[s];
   if (!made_of_symbols(i)) return unknown;
   std::int64_t v[3]{0, 0, 0};
@@ -104,12 +108,12 @@ constexpr std::int64_t slicer::value_of(int i, std::int64_t const* symbols) cons
 
 /// The first symbol of an expression that has no number yet, or -1; `divisor` becomes a common multiple of what the expression divides by.
 constexpr int slicer::open_symbol(int i, std::int64_t const* symbols, std::int64_t& divisor) const {
-  if (at_[i].folded != unknown) return -1;
+  if (at_[i].folded != 0) return -1;
   if (int const s = symbol_of(i); s >= 0) return symbols[s] == unknown ? s : -1;
   if (!made_of_symbols(i)) return -1;
   node const& n = g_[i];
   if (n.code == op::div || n.code == op::rem || n.code == op::shr) {
-    std::int64_t const c = at_[g_.operand(i, 1)].folded, by = n.code == op::shr && c >= 0 && c < 20 ? std::int64_t{1} << c : c;
+    std::int64_t const c = at_[g_.operand(i, 1)].folded ^ unknown, by = n.code == op::shr && c >= 0 && c < 20 ? std::int64_t{1} << c : c;
     if (by > 1 && by < 1 << 20) {
       std::int64_t x = divisor, y = by;
       while (y) {
@@ -153,7 +157,7 @@ constexpr void slicer::emit() {
     sliced_node const& s = at_[i];
     node const& x = nodes_[i];
     if (s.needed) scalar(i);
-    node_class const c = classes_of_nodes.of[static_cast<int>(x.code)];
+    node_class const c = s.kind;
     if (c == node_class::plain || c == node_class::memory) continue;
     if (c == node_class::event || c == node_class::product) {
       present_ = task < 0 ? 0 : task;
@@ -163,52 +167,52 @@ constexpr void slicer::emit() {
     switch (x.code) {
     case op::for_begin:
       if (!at_[i].kept) break;
-      if (at_[i].reg < 0) new_loop_registers(i);
-      at_[i].place = here();
+      if (at_[i].reg == 0) new_loop_registers(i);
+      at_[i].place = here() + 1;
       {
         instruction& c = put(sim_op::loop, i);
         c.a = at_[i].reg;
-        c.b = at_[g_.operand(i, 0)].reg;
-        c.c = at_[g_.operand(i, 1)].reg;
-        c.d = at_[g_.operand(i, 2)].reg;
+        c.b = at_[pool_[x.operands]].reg;
+        c.c = at_[pool_[x.operands + 1]].reg;
+        c.d = at_[pool_[x.operands + 2]].reg;
       }
       break;
     case op::for_end: {
-      int const begin = static_cast<int>(g_.attribute(i, 0));
+      int const begin = static_cast<int>(attributes_[x.attributes]);
       if (!at_[begin].kept) break;
       instruction& c = put(sim_op::next, i);
       c.a = at_[begin].reg;
-      c.target = at_[begin].place;
-      p_.code[at_[begin].place].target = here();
+      c.target = at_[begin].place - 1;
+      p_.code[c.target].target = here();
       break;
     }
-    case op::while_begin: at_[i].place = here(); break;
+    case op::while_begin: at_[i].place = here() + 1; break;
     case op::while_test: {
-      int const begin = static_cast<int>(g_.attribute(i, 0));
+      int const begin = static_cast<int>(attributes_[x.attributes]);
       if (!at_[begin].kept) break;
       at_[begin].patch = p_.code.size();
       {
         int const passes = new_register(0);
         instruction& c = put(sim_op::exit, i);
-        c.a = at_[g_.operand(i, 0)].reg;
+        c.a = at_[pool_[x.operands]].reg;
         c.b = passes;
       }
       break;
     }
     case op::while_end: {
-      int const begin = static_cast<int>(g_.attribute(i, 0));
+      int const begin = static_cast<int>(attributes_[x.attributes]);
       if (!at_[begin].kept) break;
-      put(sim_op::jump, i).target = at_[begin].place;
+      put(sim_op::jump, i).target = at_[begin].place - 1;
       p_.code[at_[begin].patch].target = here();
       break;
     }
     case op::if_begin:
       if (!at_[i].kept) break;
       at_[i].patch = p_.code.size();
-      put(sim_op::branch, i).a = at_[g_.operand(i, 0)].reg;
+      put(sim_op::branch, i).a = at_[pool_[x.operands]].reg;
       break;
     case op::if_else: {
-      int const begin = static_cast<int>(g_.attribute(i, 0));
+      int const begin = static_cast<int>(attributes_[x.attributes]);
       if (!at_[begin].kept) break;
       int const jump = p_.code.size();
       put(sim_op::jump, i);
@@ -217,7 +221,7 @@ constexpr void slicer::emit() {
       break;
     }
     case op::if_end: {
-      int const begin = static_cast<int>(g_.attribute(i, 0));
+      int const begin = static_cast<int>(attributes_[x.attributes]);
       if (at_[begin].kept) p_.code[at_[begin].patch].target = here();
       break;
     }
@@ -225,43 +229,44 @@ constexpr void slicer::emit() {
       if (!at_[i].kept) break;
       {
         instruction& c = put(sim_op::move, i);
-        c.a = at_[g_.operand(i, 0)].reg;
-        c.b = at_[g_.operand(i, 1)].reg;
-        if (g_.operand(i, 0) < tasks) apart = true;
+        c.a = at_[pool_[x.operands]].reg;
+        c.b = at_[pool_[x.operands + 1]].reg;
+        if (pool_[x.operands] < tasks) apart = true;
       }
       break;
     case op::assume:
-      if (at_[i].kept) put(sim_op::assume, i).a = at_[g_.operand(i, 0)].reg;
+      if (at_[i].kept) put(sim_op::assume, i).a = at_[pool_[x.operands]].reg;
       break;
     case op::alloc_barriers:
-      at_[i].place = p_.slot_alloc.size();
-      for (int k = 0; k < g_.attribute(i, 0); ++k) p_.slot_alloc.add() = i;
+      at_[i].place = p_.slot_alloc.size() + 1;
+      for (int k = 0; k < attributes_[x.attributes]; ++k) p_.slot_alloc.add() = i;
       break;
     case op::tasks_begin:
       if (!at_[i].kept) break;
-      at_[i].place = p_.code.size();
+      at_[i].place = p_.code.size() + 1;
       put(sim_op::fork, i).a = p_.agents.size();
       tasks = i;
       apart = false;
       break;
     case op::tasks_end: {
-      int const begin = static_cast<int>(g_.attribute(i, 0));
+      int const begin = static_cast<int>(attributes_[x.attributes]);
       if (!at_[begin].kept) break;
-      p_.code[at_[begin].place].b = p_.agents.size();
-      for (int a = p_.code[at_[begin].place].a; a < p_.agents.size(); ++a) p_.agents[a].own_registers = apart || p_.agents[a].replica > 0;
+      instruction& f = p_.code[at_[begin].place - 1];
+      f.b = p_.agents.size();
+      f.target = here();
+      for (int a = f.a; a < p_.agents.size(); ++a) p_.agents[a].own_registers = apart || p_.agents[a].replica > 0;
       tasks = -1;
-      p_.code[at_[begin].place].target = here();
       if (joins_cluster(g_, begin)) put(sim_op::cluster, begin);
       break;
     }
     case op::task_begin:
       if (!at_[i].kept) break;
       task = p_.agents.size();
-      task_agents = static_cast<int>(g_.attribute(i, 2));
+      task_agents = static_cast<int>(attributes_[x.attributes + 2]);
       for (int r = 0; r < task_agents; ++r) add_agent(i, r);
       break;
     case op::task_end:
-      if (!at_[static_cast<int>(g_.attribute(i, 0))].kept) break;
+      if (!at_[static_cast<int>(attributes_[x.attributes])].kept) break;
       put(sim_op::done, i);
       for (int r = 1; r < task_agents; ++r) {
         p_.agents[task + r].loads = p_.agents[task].loads;
@@ -293,17 +298,26 @@ constexpr void slicer::new_loop_registers(int i) {
 }
 
 /// A register that never changes. Small numbers, which are most, have one each.
-constexpr int slicer::constant_register(std::int64_t content) {
-  if (content < 0 || content >= small) return new_register(content);
-  if (small_[content] == 0) small_[content] = new_register(content) + 1;
-  return small_[content] - 1;
+constexpr int slicer::constant_register(int i, std::int64_t content) {
+  sliced_node& s = at_[i];
+  int same = 0; // 1 + a node of that value
+  if (content >= 0 && content < small) {
+    same = small_[content];
+    if (same == 0) small_[content] = i + 1;
+  } else {
+    for (int k = 0; k < large_.size() && same == 0; ++k)
+      if (at_[large_[k]].folded == (content ^ unknown)) same = large_[k] + 1;
+    if (same == 0) large_.add() = i;
+  }
+  if (s.number == 0) s.number = same == 0 ? i + 1 : same;
+  return same == 0 ? new_register(content) : at_[same - 1].reg;
 }
 
 constexpr void slicer::scalar(int i) {
   node const& x = nodes_[i];
   sliced_node& s = at_[i];
-  if (s.folded != unknown) {
-    s.reg = constant_register(s.folded);
+  if (s.folded != 0) {
+    s.reg = constant_register(i, s.folded ^ unknown);
     return;
   }
   if (x.code == op::for_begin) return new_loop_registers(i);
@@ -340,7 +354,8 @@ constexpr void slicer::scalar(int i) {
       c.c = at_[of[1]].reg;
       c.d = at_[of[2]].reg;
     }
-    if (x.code == op::rem && at_[of[1]].folded > p_.ring && at_[of[1]].folded <= 16) p_.ring = static_cast<int>(at_[of[1]].folded);
+    if (x.code == op::rem)
+      if (std::int64_t const by = at_[of[1]].folded ^ unknown; by > p_.ring && by <= 16) p_.ring = static_cast<int>(by);
   }
 }
 
@@ -352,16 +367,17 @@ constexpr bool slicer::is_quick(op o, dtype t) {
 
 /// `slot = count % n, phase = count / n & 1` is one instruction. i: the last node of the three, r: its register.
 constexpr bool slicer::makes_ring(int i, int r) {
-  int const n = p_.code.size(), q = g_.operand(i, 0);
-  if (n - landing_ < 2 || at_[g_.operand(i, 1)].folded != 1) return false;
+  int const n = p_.code.size(), q = pool_[nodes_[i].operands];
+  if (n - landing_ < 2 || at_[pool_[nodes_[i].operands + 1]].folded != (1 ^ unknown)) return false;
   instruction &rem = p_.code[n - 2], &div = p_.code[n - 1];
   if (rem.code != sim_op::quick || rem.d != static_cast<std::int32_t>(op::rem) || div.code != sim_op::quick || div.node != q || div.d != static_cast<std::int32_t>(op::div) ||
-      rem.b != div.b || at_[g_.operand(rem.node, 1)].folded == unknown || at_[g_.operand(rem.node, 1)].folded != at_[g_.operand(q, 1)].folded)
+      rem.b != div.b || at_[g_.operand(rem.node, 1)].folded == 0 || at_[g_.operand(rem.node, 1)].folded != at_[g_.operand(q, 1)].folded)
     return false;
   rem.code = sim_op::ring;
   rem.d = div.a;
   rem.target = r;
   rem.node = i;
+  div = {}; // what is added next begins with zeros, too
   p_.code.pop();
   return true;
 }
@@ -380,12 +396,12 @@ constexpr void slicer::event(int i) {
   }
   switch (o) {
   case op::async_commit:
-    if (at_[i].reg < 0) at_[i].reg = new_register(unknown);
+    if (at_[i].reg == 0) at_[i].reg = new_register(unknown);
     put(sim_op::commit, i).a = at_[i].reg;
     return;
   case op::async_wait: {
     instruction& c = put(sim_op::wait, i);
-    c.b = static_cast<std::int32_t>(g_.attribute(i, 0));
+    c.b = static_cast<std::int32_t>(attributes_[x.attributes]);
     c.c = p_.token_registers.size();
     for (std::int32_t t : g_.operands(i))
       if (t >= 0) p_.token_registers.add() = at_[t].reg;
@@ -399,15 +415,15 @@ constexpr void slicer::event(int i) {
   case op::async_load: {
     p_.agents[present_].loads = true;
     bool const masked = g_.operand(i, 2) >= 0 || g_[g_.operand(i, 0)].kind == node_kind::region;
-    if (access(sim_op::async, i, g_.operand(i, 1)))
+    if (access(sim_op::async, i, pool_[x.operands + 1]))
       p_.code.back().b = !masked || g_.operand(i, 3) >= 0 ? 0 : g_.operand(i, 2) >= 0 && surely_masks(g_, g_.operand(i, 2)) ? 2 : 1;
     return;
   }
   case op::async_load_bulk: {
     p_.bulk = true;
     int const skip = guard(i, 3);
-    if (access(sim_op::bulk_load, i, g_.operand(i, 1))) {
-      int const b = barrier(g_.operand(i, 2));
+    if (access(sim_op::bulk_load, i, pool_[x.operands + 1])) {
+      int const b = barrier(pool_[x.operands + 2]);
       instruction& c = p_.code.back();
       c.b = b;
       c.c = static_cast<std::int32_t>(bytes_of(g_[g_.operand(i, 1)].type, g_.shape_of(g_.operand(i, 1)).elements()));
@@ -420,9 +436,9 @@ constexpr void slicer::event(int i) {
   case op::async_store_bulk:
     p_.bulk = true;
     p_.agents[present_].stores = true;
-    access(sim_op::bulk_store, i, g_.operand(i, 1));
+    access(sim_op::bulk_store, i, pool_[x.operands + 1]);
     return;
-  case op::async_store_wait: put(sim_op::store_wait, i).b = static_cast<std::int32_t>(g_.attribute(i, 0)); return;
+  case op::async_store_wait: put(sim_op::store_wait, i).b = static_cast<std::int32_t>(attributes_[x.attributes]); return;
   case op::async_arrive:
     p_.agents[present_].loads = true;
     p_.arrives = true;
@@ -430,26 +446,26 @@ constexpr void slicer::event(int i) {
     return;
   case op::barrier_wait: {
     int const skip = guard(i, 2);
-    meet(sim_op::barrier_wait, i, at_[g_.operand(i, 1)].reg);
+    meet(sim_op::barrier_wait, i, at_[pool_[x.operands + 1]].reg);
     return land(skip);
   }
   case op::barrier_arrive: {
     int const skip = guard(i, 1);
-    barrier_reference const& b = p_.barriers[barrier(g_.operand(i, 0))];
+    barrier_reference const& b = p_.barriers[barrier(pool_[x.operands])];
     bool const per_thread = g_.attribute(b.node, 2) != 0;
-    meet(b.rank < 0 ? sim_op::barrier_arrive : sim_op::remote_arrive, i, static_cast<int>(g_.attribute(i, 0)) * (per_thread ? p_.agents[present_].threads : 1));
+    meet(b.rank < 0 ? sim_op::barrier_arrive : sim_op::remote_arrive, i, static_cast<int>(attributes_[x.attributes]) * (per_thread ? p_.agents[present_].threads : 1));
     return land(skip);
   }
   case op::barrier_expect_bytes: {
     int const skip = guard(i, 1);
-    meet(sim_op::barrier_expect, i, static_cast<int>(g_.attribute(i, 0)));
+    meet(sim_op::barrier_expect, i, static_cast<int>(attributes_[x.attributes]));
     p_.code.back().d = g_.operand(i, 1);
     p_.conditional = p_.conditional || g_.operand(i, 1) >= 0;
     return land(skip);
   }
   case op::named_barrier_wait: case op::named_barrier_arrive: {
     instruction& c = put(sim_op::named, i);
-    c.a = static_cast<std::int32_t>(g_.attribute(i, 0));
+    c.a = static_cast<std::int32_t>(attributes_[x.attributes]);
     c.b = static_cast<std::int32_t>(g_.attribute(i, 1));
     c.c = x.code == op::named_barrier_wait;
     p_.named |= 1u << (c.a & 15);
@@ -482,6 +498,7 @@ constexpr void slicer::remote_write(int i) {
   instruction& c = p_.code.back();
   c.b = to;
   c.c = at_[g_.operand(i, 2)].reg;
+  c.d = -1;
   c.target = from;
   if (copies) p_.boxes[from].used = true;
 }
@@ -530,22 +547,23 @@ constexpr void slicer::meet(sim_op code, int i, int b) {
 }
 
 constexpr int slicer::barrier(int i) {
-  if (at_[i].place >= 0) return at_[i].place;
+  if (at_[i].place > 0) return at_[i].place - 1;
   if (nodes_[i].code == op::remote_barrier) {
     barrier_reference there = p_.barriers[barrier(pool_[nodes_[i].operands])];
     there.rank = at_[pool_[nodes_[i].operands + 1]].reg;
     p_.barriers.add() = there;
-    return at_[i].place = p_.barriers.size() - 1;
+    return (at_[i].place = p_.barriers.size()) - 1;
   }
   barrier_reference r;
   r.node = g_.operand(i, 0);
-  r.first = at_[r.node].place;
+  r.first = at_[r.node].place - 1;
   r.count = static_cast<std::int32_t>(g_.attribute(r.node, 0));
   r.index = g_.operand(i, 1);
   r.slot = at_[r.index].reg;
   r.at = i;
+  r.rank = -1;
   p_.barriers.add() = r;
-  return at_[i].place = p_.barriers.size() - 1;
+  return (at_[i].place = p_.barriers.size()) - 1;
 }
 
 constexpr bool slicer::access(sim_op code, int i, int view) {

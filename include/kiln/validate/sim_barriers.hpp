@@ -18,7 +18,8 @@ namespace kiln::detail {
 constexpr void simulator::allocate_agents() {
   int const n = p_.agents.size();
   int lanes = n + p_.slot_alloc.size();
-  for (int i = 0; i < 16; ++i) named_lane_[i] = p_.named >> i & 1 ? lanes++ : -1;
+  if (p_.named)
+    for (int i = 0; i < 16; ++i) named_lane_[i] = p_.named >> i & 1 ? lanes++ : -1;
   named_count_ = lanes - n - p_.slot_alloc.size();
   lanes += named_count_ * (p_.ctas - 1); // of the other CTAs
   agents_ = new agent[static_cast<unsigned>(n)]{};
@@ -47,15 +48,23 @@ constexpr void simulator::allocate_agents() {
   references_ = p_.barriers.data();
   alone_ = p_.ctas == 1;
   conditional_ = p_.conditional;
-  files_ = new std::int64_t[static_cast<unsigned>(n * register_count_) + 1]{};
+  // Registers get their first content once for all runs: what a run reads it has written before, but for what nobody writes. What
+  // agents have of their own is a copy, made at the fork.
+  int own = p_.ctas - 1;
+  for (int i = 0; i < n; ++i) own += p_.agents[i].own_registers;
+  files_ = new std::int64_t[static_cast<unsigned>(own * register_count_) + 1]{};
+  std::int64_t *next = files_, *kernels = p_.constants.data();
   for (int i = 0; i < n; ++i) {
     agents_[i].cta = p_.agents[i].cta;
-    agents_[i].file = p_.agents[i].own_registers ? i : agents_[i].cta * p_.cta_agents;
-  }
-  // Once for all runs: what a run reads it has written before, but for what nobody writes. Files of their own are filled at the fork.
-  for (int c = 0; c < p_.ctas; ++c) {
-    std::int64_t* const f = files_ + c * p_.cta_agents * register_count_;
-    for (int i = 0; i < register_count_; ++i) f[i] = p_.constants[i];
+    if (p_.agents[i].own_registers || (i > 0 && i % p_.cta_agents == 0)) {
+      agents_[i].file = next;
+      next += register_count_;
+    }
+    if (i > 0 && i % p_.cta_agents == 0) {
+      kernels = agents_[i].file;
+      for (int k = 0; k < register_count_; ++k) kernels[k] = p_.constants[k];
+    }
+    if (!agents_[i].file) agents_[i].file = kernels;
   }
   if (p_.arrives) commits_ = new vec<int>[static_cast<unsigned>(n)];
 }
@@ -112,7 +121,7 @@ constexpr void simulator::enter(int who) {
   clock_ = clocks_ + who * words_;
   word_ = who / clocks::lanes;
   unit_ = clocks::unit(who);
-  registers_ = files_ + me_->file * register_count_;
+  registers_ = me_->file;
 }
 
 // -- tasks -----------------------------------------------------------------------------------------------------------------
@@ -125,7 +134,7 @@ constexpr simulator::step simulator::fork(instruction const& x) {
       for (int i = 0; i < words_; ++i) c[i] = clock_[i];
       c[t / clocks::lanes] += clocks::unit(t);
       if (p_.agents[t].own_registers) {
-        std::int64_t* const f = files_ + t * register_count_;
+        std::int64_t* const f = agents_[t].file;
         for (int i = 0; i < register_count_; ++i) f[i] = registers_[i];
       }
       agents_[t].pc = p_.agents[t].begin;
@@ -139,7 +148,7 @@ constexpr simulator::step simulator::fork(instruction const& x) {
   for (int t = from; t < to; ++t) {
     join(clock_, clocks_ + t * words_);
     if (p_.agents[t].own_registers && p_.agents[t].replica == 0 && g_.attribute(p_.agents[t].task, 0) == 0) // the default task's vars are the kernel's
-      for (int i = 0; i < register_count_; ++i) registers_[i] = files_[t * register_count_ + i];
+      for (int i = 0; i < register_count_; ++i) registers_[i] = agents_[t].file[i];
   }
   me_->forked = false;
   pc_ = x.target - 1;
@@ -188,7 +197,7 @@ constexpr bool simulator::member(instruction const& x, int k) {
     return false;
   }
   message m = broken(x.node);
-  if (brings_bytes(x.code) && b.by == who_ && b.last >= 0 && brings_bytes(p_.code[b.last].code) && (x.code == sim_op::bulk_load || b.last != pc_)) {
+  if (brings_bytes(x.code) && b.by == who_ && b.last > 0 && brings_bytes(p_.code[b.last - 1].code) && (x.code == sim_op::bulk_load || b.last - 1 != pc_)) {
     // It was this agent's own copy that completed the phase: too few bytes were expected for all of them.
     m << "kiln[R-BR01] ";
     barrier_name(m, k);
@@ -208,8 +217,8 @@ constexpr bool simulator::member(instruction const& x, int k) {
   in_task(m, who_);
   m << " may count for phase " << b.phase - 1 << " or " << b.phase << ": nothing orders it after phase " << b.phase - 1
     << " is complete";
-  if (b.last >= 0) {
-    m << " (last arrival: line " << g_[p_.code[b.last].node].line;
+  if (b.last > 0) {
+    m << " (last arrival: line " << g_[p_.code[b.last - 1].node].line;
     in_task(m, b.by);
     m << ")";
   }
@@ -286,7 +295,7 @@ constexpr simulator::step simulator::arrived(instruction const& x) {
   barrier& b = barriers_[on_barrier_];
   join(arrived_ + on_barrier_ * words_, clock_);
   clock_[word_] += unit_; // tick
-  b.last = pc_;
+  b.last = pc_ + 1;
   b.by = who_;
   switch (x.code) {
   case sim_op::bulk_load: b.got += x.c; break;
@@ -308,7 +317,7 @@ constexpr simulator::step simulator::arrived(instruction const& x) {
 constexpr bool simulator::same_condition(instruction const& x, int k) {
   barrier& b = barriers_[k];
   // What is known is decided already: the operation does happen.
-  int const when = x.d < 0 || registers_[slices_.register_of(x.d)] != unknown ? always : slices_.value_number(x.d);
+  int const when = x.d < 0 || registers_[slices_.register_of(x.d)] != unknown ? always : predicates + slices_.value_number(x.d);
   int& mine = brings_bytes(x.code) ? b.loads_if : b.expects_if;
   int const other = brings_bytes(x.code) ? b.expects_if : b.loads_if;
   if (mine == none) mine = when;

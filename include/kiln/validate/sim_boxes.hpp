@@ -7,7 +7,7 @@ namespace kiln::detail {
 
 /// The box of a view, from the box of what it is a view of.
 constexpr int slicer::box_of(int v) {
-  if (at_[v].place >= 0) return at_[v].place;
+  if (at_[v].place > 0) return at_[v].place - 1;
   node const& x = nodes_[v];
   std::int32_t const* const of = operands(v);
   int const from = of[0];
@@ -17,7 +17,8 @@ constexpr int slicer::box_of(int v) {
     b.slot = at_[of[1]].reg;
     b.index = of[1];
     b.node = v;
-    return at_[v].place = p_.boxes.size() - 1;
+    b.whole = b.exact = true;
+    return (at_[v].place = p_.boxes.size()) - 1;
   }
   box b = p_.boxes[box_of(from)];
   if (b.whole && b.axes == 0) { // a slot, which nobody has taken parts of so far
@@ -50,7 +51,7 @@ constexpr int slicer::box_of(int v) {
   b.node = v;
   b.used = false;
   p_.boxes.add() = b;
-  return at_[v].place = p_.boxes.size() - 1;
+  return (at_[v].place = p_.boxes.size()) - 1;
 }
 
 constexpr void slicer::narrow(box& b, int d, int offset, int extent, int from) {
@@ -62,8 +63,8 @@ constexpr void slicer::narrow(box& b, int d, int offset, int extent, int from) {
   }
   int const axis = b.axis[d];
   b.extent[axis] = extent;
-  if (at_[offset].folded != unknown)
-    b.start[axis] += static_cast<int>(at_[offset].folded);
+  if (at_[offset].folded != 0)
+    b.start[axis] += static_cast<int>(at_[offset].folded ^ unknown);
   else if (b.moving[axis] < 0)
     b.moving[axis] = at_[offset].reg;
   else

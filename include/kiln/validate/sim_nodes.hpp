@@ -12,17 +12,17 @@ namespace kiln::detail {
 constexpr int slicer::value_number(int i) {
   if (!at_[i].needed) return -1;
   number();
-  return at_[i].number;
+  return at_[i].number - 1;
 }
 
 /// `scale * root + offset`, where root is no longer of that form.
 constexpr affine slicer::affine_of(int i) const {
   affine f{i, 1, 0};
   for (;;) {
-    if (at_[f.root].folded != unknown) return {-1, 0, f.scale * at_[f.root].folded + f.offset};
+    if (std::int64_t const x = at_[f.root].folded; x != 0) return {-1, 0, f.scale * (x ^ unknown) + f.offset};
     node const& n = nodes_[f.root];
     int const a = n.operand_count > 0 ? pool_[n.operands] : -1, b = n.operand_count > 1 ? pool_[n.operands + 1] : -1;
-    std::int64_t const ca = a >= 0 && at_[a].needed ? at_[a].folded : unknown, cb = b >= 0 && at_[b].needed ? at_[b].folded : unknown;
+    std::int64_t const ca = a >= 0 && at_[a].needed ? at_[a].folded ^ unknown : unknown, cb = b >= 0 && at_[b].needed ? at_[b].folded ^ unknown : unknown;
     switch (n.code) {
     case op::add:
       if (cb != unknown) {
@@ -77,24 +77,25 @@ constexpr bool slicer::scan() {
   int const n = g_.size();
   at_ = new sliced_node[static_cast<unsigned>(n) + 1]{};
   events_ = new std::int32_t[static_cast<unsigned>(n) + 1];
-  int open = -1;
+  loops_ = new std::int32_t[static_cast<unsigned>(n) + 1];
+  int open = 0;
   node const* const nodes = nodes_;
   for (int i = 0; i < n; ++i) {
+    if (classes_of_nodes.of[static_cast<int>(nodes[i].code)] == node_class::plain) continue;
     node_class const c = classes_of_nodes.of[static_cast<int>(nodes[i].code)];
-    if (c == node_class::plain) continue;
     sliced_node& s = at_[i];
     s.live = true;
+    s.kind = c;
     s.parent = open;
     if (c == node_class::closes) {
-      open = at_[open].parent;
-      continue;
-    }
-    if (c == node_class::opens) {
-      open = i;
+      open = at_[open - 1].parent;
+    } else if (c == node_class::opens) {
+      open = i + 1;
+      if (nodes[i].code == op::for_begin || nodes[i].code == op::while_begin) loops_[repeat_++] = i;
     } else if (c == node_class::assigns) {
       sliced_node& cell = at_[*operands(i)];
       s.next_set = cell.first_set;
-      cell.first_set = i;
+      cell.first_set = i + 1;
     } else if (c == node_class::promise) {
       promises_.add() = i;
     } else if (c == node_class::event || (c == node_class::product && (nodes_[operands(i)[0]].kind == node_kind::view || nodes_[operands(i)[1]].kind == node_kind::view))) {
@@ -112,7 +113,7 @@ constexpr void slicer::mark() {
     op const o = nodes_[i].code;
     std::int32_t const* const of = operands(i);
     at_[i].kept = true;
-    if (int const r = at_[i].parent; r >= 0 && !at_[r].kept) keep_regions(r);
+    if (int const r = at_[i].parent; r > 0 && !at_[r - 1].kept) keep_regions(r - 1);
     if (o == op::local_load || o == op::local_store || o == op::local_gather || o == op::local_scatter) {
       need_view(of[0]);
     } else if (o == op::async_load) {
@@ -144,7 +145,7 @@ constexpr void slicer::mark() {
     int const i = promises_[p];
     need(*operands(i));
     at_[i].kept = true;
-    keep_regions(at_[i].parent);
+    keep_regions(at_[i].parent - 1);
   }
   drain();
 }
@@ -157,7 +158,7 @@ constexpr void slicer::keep_regions(int r) {
       need(g_.operand(static_cast<int>(g_.attribute(r, 0)), 0));
     else
       for (int j = 0; j < n.operand_count; ++j) need(pool_[n.operands + j]);
-    r = at_[r].parent;
+    r = at_[r].parent - 1;
   }
 }
 
@@ -173,8 +174,17 @@ constexpr void slicer::need_view(int v) {
 constexpr void slicer::need(int i) {
   sliced_node& s = at_[i];
   if (s.needed) return;
-  s.needed = s.live = true;
-  if (nodes_[i].code != op::constant) work_[works_++] = i;
+  s.needed = true;
+  node const& x = nodes_[i];
+  if (x.code != op::constant) {
+    s.live = true;
+    work_[works_++] = i;
+    return;
+  }
+  // All that will be known of it is known now.
+  std::int64_t const bits = attributes_[x.attributes], v = bits >= 0 && bits < 128 && x.type != dtype::b1 ? bits : wrap(x.type, bits);
+  s.folded = v ^ unknown;
+  s.reg = constant_register(i, v);
 }
 
 constexpr void slicer::drain() {
@@ -189,10 +199,10 @@ constexpr void slicer::drain() {
       need(of[0]);
     } else if (n.code == op::var) {
       need(of[0]);
-      for (int s = at_[i].first_set; s >= 0; s = at_[s].next_set) {
+      for (int s = at_[i].first_set - 1; s >= 0; s = at_[s].next_set - 1) {
         at_[s].kept = true;
         need(operands(s)[1]);
-        keep_regions(at_[s].parent);
+        keep_regions(at_[s].parent - 1);
       }
     } else if (n.code == op::replica_id) {
       continue;
@@ -208,11 +218,9 @@ constexpr void slicer::drain() {
 }
 
 constexpr bool slicer::is_root(node const& n) const {
-  if (n.kind != node_kind::value || n.shape != 0 || !(is_int(n.type) || is_bool(n.type)) || !evaluates(n.code)) return true;
-  for (int j = 0; j < n.operand_count; ++j) {
-    node const& o = nodes_[pool_[n.operands + j]];
-    if (o.shape != 0 || !(is_int(o.type) || is_bool(o.type))) return true;
-  }
+  if (n.kind != node_kind::value || n.shape != 0 || n.type > dtype::u64 || !classes_of_nodes.evaluated[static_cast<int>(n.code)]) return true;
+  for (int j = 0; j < n.operand_count; ++j)
+    if (nodes_[pool_[n.operands + j]].shape != 0 || nodes_[pool_[n.operands + j]].type > dtype::u64) return true;
   return false;
 }
 
@@ -233,57 +241,57 @@ constexpr bool slicer::is_state(node const& n) {
   return n.code == op::for_begin || n.code == op::var || n.code == op::var_get || n.kind == node_kind::token || n.code == op::replica_id;
 }
 
-/// Constants, what depends on a loop or a var, the numbers of roots, and the list of what is live, in order.
+/// What is constant, what depends on a loop or a var, the numbers of roots, and the list of what is live, in order.
 constexpr void slicer::fold() {
   vec<std::int32_t> roots;
   int const n = g_.size();
   live_ = new std::int32_t[static_cast<unsigned>(n) + 1];
-  int open = -1;
   sliced_node* const at = at_;
+  int lives = 0, open = 0, known = 0;
+  std::int64_t v[3]{};
   for (int i = 0; i < n; ++i) {
     if (!at[i].live) continue;
+    live_[lives++] = i;
     sliced_node& s = at[i];
-    node const& x = nodes_[i];
-    live_[lives_++] = i;
-    node_class const c = classes_of_nodes.of[static_cast<int>(x.code)];
-    if (c == node_class::opens)
-      open = i;
-    else if (c == node_class::closes)
-      open = s.parent < 0 ? -1 : at[s.parent].parent;
+    if (s.kind == node_class::opens)
+      open = i + 1;
+    else if (s.kind == node_class::closes)
+      open = s.parent == 0 ? 0 : at[s.parent - 1].parent;
     if (!s.needed) continue;
-    if (x.code == op::constant) {
-      std::int64_t const bits = g_.attribute_pool.items[x.attributes];
-      s.folded = bits >= 0 && bits < 128 && x.type != dtype::b1 ? bits : wrap(x.type, bits);
-    } else if (s.root) {
+    node const& x = nodes_[i];
+    if (s.root) {
       s.varies = fresh(x.code);
       for (int j = 0; j < x.operand_count && !s.varies; ++j) // a root of roots, a reduction say: equal only when it is the same node
         if (int const o = pool_[x.operands + j]; o >= 0 && nodes_[o].kind != node_kind::array) s.varies = true;
-      s.number = i;
+      s.number = i + 1;
       if (s.varies) {
-        s.varies = open >= 0;
+        s.varies = open > 0;
         continue;
       }
       int k = 0;
       while (k < roots.size() && !equal(i, roots[k], attribute_count(x.code))) ++k;
       if (k < roots.size())
-        s.number = roots[k];
+        s.number = roots[k] + 1;
       else
         roots.add() = i;
     } else if (s.rank || is_state(x)) {
       s.varies = true;
     } else {
-      std::int64_t v[3]{0, 0, 0};
-      int known = 0;
+      v[0] = v[1] = v[2] = 0;
+      known = 0;
       for (int j = 0; j < x.operand_count && j < 3; ++j) {
-        sliced_node const& o = at_[pool_[x.operands + j]];
-        v[j] = o.folded;
+        sliced_node const& o = at[pool_[x.operands + j]];
+        v[j] = o.folded ^ unknown;
         known += v[j] != unknown;
         if (o.varies) s.varies = true;
       }
       if (known == 0 || (x.code == op::where && v[0] == unknown)) continue;
-      s.folded = evaluate(x.code, nodes_[pool_[x.operands]].type, x.type, v[0], v[1], v[2]);
+      // One operand alone decides seldom.
+      if (known < x.operand_count && x.code != op::where && v[0] != 0 && v[1] != 0 && v[0] != 1 && v[1] != 1) continue;
+      s.folded = evaluate(x.code, nodes_[pool_[x.operands]].type, x.type, v[0], v[1], v[2]) ^ unknown;
     }
   }
+  lives_ = lives;
 }
 
 /// Value numbers of everything needed. Few kernels ask for them.
@@ -298,7 +306,7 @@ constexpr void slicer::number() {
     sliced_node& s = at_[i];
     if (!s.needed || s.root) continue;
     node const& x = nodes_[i];
-    s.number = i;
+    s.number = i + 1;
     if (s.rank || is_state(x)) continue;
     std::uint32_t h = static_cast<std::uint32_t>(x.code) * 31u + static_cast<std::uint32_t>(x.type);
     int const attributes = attribute_count(x.code);
@@ -306,11 +314,11 @@ constexpr void slicer::number() {
     for (int j = 0; j < x.operand_count; ++j) h = h * 31u + static_cast<std::uint32_t>(operand_number(pool_[x.operands + j]));
     int& head = bucket[static_cast<int>(h % static_cast<std::uint32_t>(buckets))];
     int same = head;
-    while (same >= 0 && !equal(i, same, attributes)) same = at_[same].chain;
+    while (same >= 0 && !equal(i, same, attributes)) same = at_[same].chain - 1;
     if (same >= 0) {
-      s.number = same;
+      s.number = same + 1;
     } else {
-      s.chain = head;
+      s.chain = head + 1;
       head = i;
     }
   }

@@ -67,72 +67,75 @@ enum class sim_op : std::uint8_t {
 /// Accesses to box a.
 constexpr bool touches_box(sim_op o) { return (o >= sim_op::read && o <= sim_op::bulk_store) || (o >= sim_op::remote_store && o <= sim_op::remote_copy); }
 
+// Records of the program have no default values: compilers make arrays of zeros at once, and any others element by element.
+
 struct instruction {
-  sim_op code{};
-  std::int32_t a = -1, b = -1, c = -1, d = -1;
-  std::int32_t target = -1;
-  std::int32_t node = -1;
+  sim_op code;
+  std::int32_t a, b, c, d;
+  std::int32_t target;
+  std::int32_t node;
 };
 
 /// A view, in coordinates of its buffer.
 struct box {
-  std::int32_t buffer = 0;
-  std::int32_t slot = -1;   ///< register; -1: slot 0
-  std::int32_t node = -1;   ///< the view
-  std::int32_t index = -1;  ///< the node that selects the slot, or -1
-  std::int32_t slots = 1, first = 0, per_slot = 1; ///< of the buffer: its slots; its first atom, and how many a slot has
-  int axes = 0;             ///< of the view; 0: a slot that no part was taken of, whose arrays below are not filled
-  int axis[max_rank]{};     ///< of the view's axis: the buffer's
-  int start[max_rank]{};    ///< constant part, by buffer axis
-  std::int32_t moving[max_rank]{}; ///< register added to start, or -1
-  int extent[max_rank]{};
-  bool whole = true;        ///< no axis is narrowed
-  bool reshaped = false;    ///< axes no longer correspond
-  bool used = false;        ///< something accesses it
-  bool quick = false;       ///< one atom, which has no peers, in a slot that a register selects
-  bool exact = true;        ///< false: a part whose place cannot be expressed; it is left out of the simulation
+  std::int32_t buffer;
+  std::int32_t slot; ///< register; -1: slot 0
+  std::int32_t node; ///< the view
+  std::int32_t index; ///< the node that selects the slot, or -1
+  std::int32_t slots, first, per_slot; ///< of the buffer: its slots; its first atom, and how many a slot has
+  int axes; ///< of the view; 0: a slot that no part was taken of, whose arrays below are not filled
+  int axis[max_rank]; ///< of the view's axis: the buffer's
+  int start[max_rank]; ///< constant part, by buffer axis
+  std::int32_t moving[max_rank]; ///< register added to start, or -1
+  int extent[max_rank];
+  bool whole; ///< no axis is narrowed
+  bool reshaped; ///< axes no longer correspond
+  bool used; ///< something accesses it
+  bool quick; ///< one atom, which has no peers, in a slot that a register selects
+  bool exact; ///< false: a part whose place cannot be expressed; it is left out of the simulation
 };
 
 /// How a buffer is cut into atoms.
 struct atom_grid {
-  std::int32_t first = 0;  ///< atom
-  std::int32_t per_slot = 1;
-  int rank = 0;
-  int size[max_rank]{};    ///< elements of an atom along an axis
-  int count[max_rank]{};   ///< atoms along an axis
+  std::int32_t first; ///< atom
+  std::int32_t per_slot;
+  int rank;
+  int size[max_rank]; ///< elements of an atom along an axis
+  int count[max_rank]; ///< atoms along an axis
+};
+
+struct affine {
+  std::int32_t root; ///< node; -1: a constant
+  std::int64_t scale, offset;
 };
 
 /// A loop whose trip count a launch decides.
 struct free_loop {
-  std::int32_t node = -1;
-  bool outer = false; ///< holds another loop and its index selects nothing: a few passes are enough
-};
-
-struct affine {
-  std::int32_t root = -1; ///< node; -1: a constant
-  std::int64_t scale = 0, offset = 0;
+  std::int32_t node;
+  affine lo, hi, by; ///< its bounds and step
+  bool outer; ///< holds another loop and its index selects nothing: a few passes are enough
 };
 
 /// What runs one program: the kernel, or a replica of a task.
 struct agent_range {
-  std::int32_t begin = 0;   ///< first instruction
-  std::int32_t task = -1;   ///< task_begin; -1: the kernel's own
-  std::int32_t replica = 0;
-  std::int32_t threads = 0;
-  bool loads = false, stores = false, writes = false; ///< cp.async loads; bulk stores; ordinary stores
-  std::int32_t cta = 0;     ///< rank in the cluster
-  bool own_registers = false; ///< it starts with a copy of the kernel's; else it uses those
+  std::int32_t begin; ///< first instruction
+  std::int32_t task; ///< task_begin; -1: the kernel's own
+  std::int32_t replica;
+  std::int32_t threads;
+  bool loads, stores, writes; ///< cp.async loads; bulk stores; ordinary stores
+  std::int32_t cta; ///< rank in the cluster
+  bool own_registers; ///< it starts with a copy of the kernel's; else it uses those
 };
 
 /// A barrier as it is named somewhere: one of an allocation.
 struct barrier_reference {
-  std::int32_t node = -1;  ///< alloc_barriers
-  std::int32_t first = 0;  ///< slot of its barrier 0, over all allocations
-  std::int32_t count = 0;
-  std::int32_t index = -1; ///< node
-  std::int32_t slot = -1;  ///< register
-  std::int32_t at = -1;    ///< barrier_index
-  std::int32_t rank = -1;  ///< register: in which CTA; -1: in this one
+  std::int32_t node; ///< alloc_barriers
+  std::int32_t first; ///< slot of its barrier 0, over all allocations
+  std::int32_t count;
+  std::int32_t index; ///< node
+  std::int32_t slot; ///< register
+  std::int32_t at; ///< barrier_index
+  std::int32_t rank; ///< register: in which CTA; -1: in this one
 };
 
 struct sim_program {
@@ -147,12 +150,12 @@ struct sim_program {
   vec<barrier_reference> barriers;
   vec<std::int32_t> slot_alloc;    ///< of every barrier: its alloc_barriers
   int atoms = 0;
-  int ring = 1;      ///< the longest: slots, and divisors of slot indices
+  int ring = 1; ///< the longest: slots, and divisors of slot indices
   /// CTAs that are simulated together, and of each of them: agents, barriers and atoms, which are numbered through.
   int ctas = 1, cta_agents = 0, cta_slots = 0, cta_atoms = 0;
-  bool arrives = false;  ///< loads that arrive at a barrier by themselves
+  bool arrives = false; ///< loads that arrive at a barrier by themselves
   bool conditional = false; ///< predicates of bytes and copies
-  bool bulk = false;     ///< copies that reach memory another way than stores do
+  bool bulk = false; ///< copies that reach memory another way than stores do
   std::uint32_t named = 0; ///< hardware barriers that are used, a bit each
   int left_out = -1; ///< an access that is not simulated
 };

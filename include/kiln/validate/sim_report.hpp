@@ -6,7 +6,7 @@ namespace kiln::detail {
 
 constexpr std::int64_t simulator::content(int node) const {
   int const r = slices_.register_of(node);
-  return r < 0 ? unknown : registers_[r];
+  return r == 0 ? unknown : registers_[r];
 }
 
 /// The value of a condition; what stays unknown is decided, and the other decision is another run.
@@ -88,7 +88,7 @@ constexpr std::int64_t simulator::likely(int i) const {
   std::int64_t v[3]{0, 0, 0};
   for (int j = 0; j < n.operand_count; ++j) {
     int const o = g_.operand(i, j);
-    if (slices_.register_of(o) < 0 || (v[j] = likely(o)) == unknown) return unknown;
+    if (slices_.register_of(o) == 0 || (v[j] = likely(o)) == unknown) return unknown;
   }
   return evaluate(n.code, g_[g_.operand(i, 0)].type, n.type, v[0], v[1], v[2]);
 }

@@ -23,4 +23,46 @@ constexpr void simulator::common_bytes(message& t, int k, int j) const {
   t << (tensor ? "columns " : "bytes ") << lo << ".." << hi - 1;
 }
 
+constexpr simulator::step simulator::shared_conflict(instruction const& x, int k, int j, int by, int agent, bool flying) {
+  box const &b = p_.boxes[x.a], &o = p_.boxes[p_.code[by].a];
+  message t = broken(x.node);
+  t << "kiln[" << rule_of_sharing(b.buffer, true) << "] ";
+  access_name(t, b);
+  t << ": the " << verb(x) << " (";
+  place(t, x.node);
+  t << ")";
+  in_task(t, who_);
+  t << " touches ";
+  common_bytes(t, k, j);
+  t << " of ";
+  access_name(t, o);
+  t << (flying ? ", where the " : ", which line ");
+  if (flying) t << name_of(g_[p_.code[by].node].code) << " of line ";
+  t << g_[p_.code[by].node].line;
+  in_task(t, agent);
+  t << (flying ? " may be in flight; wait for it first" : " uses, and nothing orders the two; signal a barrier after its last use, and wait for it here");
+  return circumstances(), step::stop;
+}
+
+constexpr simulator::step simulator::overwritten(instruction const& x, int k, int base) {
+  atom const& m = atoms_[k + base];
+  box const &b = p_.boxes[x.a], &o = p_.boxes[p_.code[m.lost].a];
+  int j = -1;
+  for (int i = peers_.first[k]; i < peers_.first[k + 1] && j < 0; ++i)
+    if (atoms_[peers_.atoms[i] + base].by == m.lost) j = peers_.atoms[i]; // written then, and not since
+  message t = broken(x.node);
+  t << "kiln[" << rule_of_sharing(b.buffer, false) << "] ";
+  access_name(t, b);
+  t << " is read (";
+  place(t, x.node);
+  t << "), but ";
+  if (j >= 0) common_bytes(t, k, j);
+  t << " were last written through ";
+  access_name(t, o);
+  t << " on line " << g_[p_.code[m.lost].node].line << "; write ";
+  bare_name(t, b);
+  t << " first" << (g_.buffer(b.buffer).role == buffer_role::peer ? ", or declare the pun with .allow_pun" : "");
+  return circumstances(), step::stop;
+}
+
 } // namespace kiln::detail

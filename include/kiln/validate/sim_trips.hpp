@@ -43,9 +43,8 @@ constexpr void simulator::assign() {
   unsolved_ = -1;
   choose_common();
   for (int i = 0; i < p_.loops.size(); ++i) {
-    int const n = p_.loops[i].node;
     std::int64_t const passes = p_.loops[i].outer && passes_ > 3 ? 3 : passes_;
-    affine const lo = slices_.affine_of(g_.operand(n, 0)), hi = slices_.affine_of(g_.operand(n, 1)), by = slices_.affine_of(g_.operand(n, 2));
+    affine const &lo = p_.loops[i].lo, &hi = p_.loops[i].hi, &by = p_.loops[i].by;
     if (!settled(by)) symbols_[slices_.symbol_of(by.root)] = 1;
     std::int64_t const step = value_of(by);
     if (step == unknown || step == 0) continue;
@@ -67,7 +66,7 @@ constexpr void simulator::assign() {
 constexpr void simulator::choose_common() {
   std::int64_t step = 1;
   bool any = false;
-  auto bound = [&](int loop, int j) { return slices_.affine_of(g_.operand(p_.loops[loop].node, j)).root; };
+  auto bound = [&](int loop, int j) { return j == 0 ? p_.loops[loop].lo.root : p_.loops[loop].hi.root; };
   for (int i = 0; i < p_.loops.size(); ++i)
     for (int j = 0; j < 2; ++j)
       if (int const r = bound(i, j); r >= 0 && slices_.symbol_of(r) < 0 && slices_.made_of_symbols(r)) {

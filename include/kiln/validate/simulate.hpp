@@ -17,7 +17,7 @@
 // unknown are taken both ways, at most 64 combinations; static loops run fully. What exceeds the budget is not an error but a
 // note (R-VF01), and the checker's business.
 #pragma once
-#include <kiln/validate/sim_trips.hpp>
+#include <kiln/validate/sim_findings.hpp>
 
 namespace kiln {
 
@@ -45,8 +45,12 @@ constexpr void simulator::run(simulation& out) {
     remark(0) << "kiln[R-VF01] note: buffers that share storage are cut into too many parts to compare them all at compile time; kiln::check does";
   }
   shares_ = peers_.any();
-  if (shares_)
-    for (int k = 0; k < p_.boxes.size(); ++k) p_.boxes[k].quick = false;
+  if (shares_) {
+    for (int k = 0; k < p_.boxes.size(); ++k)
+      if (peers_.shared[p_.boxes[k].buffer]) p_.boxes[k].quick = false;
+    first_peer_ = peers_.first.data();
+    all_peers_ = peers_.atoms.data();
+  }
   if (std::int64_t{p_.atoms} * (p_.agents.size() + p_.slot_alloc.size()) > most_stamps) {
     out.complete = false;
     message m = remark(0);
@@ -284,7 +288,7 @@ constexpr bool simulator::exhausted() {
 constexpr void simulator::scalar(instruction const& x) {
   node const& n = g_[x.node];
   bool const quick = x.code == sim_op::quick;
-  registers_[x.a] = evaluate(n.code, g_[g_.operand(x.node, 0)].type, n.type, registers_[x.b], x.c < 0 ? 0 : registers_[x.c], quick || x.d < 0 ? 0 : registers_[x.d]);
+  registers_[x.a] = evaluate(n.code, g_[g_.operand(x.node, 0)].type, n.type, registers_[x.b], registers_[x.c], quick ? 0 : registers_[x.d]);
 }
 
 constexpr void simulator::ring(instruction const& x) {
@@ -480,7 +484,10 @@ constexpr simulator::step simulator::left_out(int node) {
 constexpr simulator::step simulator::touch(instruction const& x, int k) {
   atom& m = atoms_[k];
   bool const ordered = m.lane < 0 || (static_cast<int>(clock_[m.lane / clocks::lanes] >> (m.lane % clocks::lanes * 16)) & 0x7fff) >= m.value;
-  if (shares_ && touch_peers(x, k) == step::stop) return step::stop;
+  if (shares_) {
+    int const own = alone_ ? k : k % p_.cta_atoms;
+    if (first_peer_[own] != first_peer_[own + 1] && touch_peers(x, k) == step::stop) return step::stop;
+  }
   sim_op const o = x.code;
   if (o == sim_op::read || o == sim_op::bulk_store || o == sim_op::remote_read) {
     if (m.lane < 0 && m.lost < 0) return uninitialised(x, k);
@@ -526,14 +533,19 @@ constexpr bool simulator::unfenced(atom const& m) const {
 
 /// The same bytes through other buffers: they must be done with, and what is read must have been written through this one.
 constexpr simulator::step simulator::touch_peers(instruction const& x, int atom_number) {
-  int const base = p_.ctas == 1 ? 0 : atom_number / p_.cta_atoms * p_.cta_atoms, k = atom_number - base;
+  int const base = alone_ ? 0 : atom_number / p_.cta_atoms * p_.cta_atoms, k = atom_number - base;
   atom& m = atoms_[atom_number];
-  bool const reads = simulator::reads(x.code), engine = x.code == sim_op::bulk_store || x.code == sim_op::bulk_load || x.code == sim_op::remote_read || x.code == sim_op::remote_copy;
-  for (int i = peers_.first[k]; i < peers_.first[k + 1]; ++i) {
-    int const j = peers_.atoms[i] + base;
+  sim_op const o = x.code;
+  bool const reads = simulator::reads(o), engine = o == sim_op::bulk_store || o == sim_op::bulk_load || o == sim_op::remote_read || o == sim_op::remote_copy;
+  int const from = first_peer_[k], to = first_peer_[k + 1];
+  for (int i = from; i < to; ++i) {
+    int const j = all_peers_[i] + base;
     atom& other = atoms_[j];
-    if (other.lane >= 0 && clocks::get(clock_, other.lane) < other.value) return shared_conflict(x, k, j - base, other.by, other.agent, pending_async(other));
-    if (engine && other.lane >= 0 && unfenced(other)) return without_fence(x, other);
+    if (other.lane >= 0) {
+      if ((static_cast<int>(clock_[other.lane / clocks::lanes] >> (other.lane % clocks::lanes * 16)) & 0x7fff) < other.value)
+        return shared_conflict(x, k, j - base, other.by, other.agent, pending_async(other));
+      if (engine && unfenced(other)) return without_fence(x, other);
+    }
     if (reads) continue;
     clocks::word const* const readers = readers_ + j * words_;
     if (!at_most(readers, clock_)) {
@@ -543,8 +555,8 @@ constexpr simulator::step simulator::touch_peers(instruction const& x, int atom_
     }
     other.lost = pc_; // where a window brings back a part, kiln::check knows which
   }
-  events_ += (peers_.first[k + 1] - peers_.first[k]) / 4;
-  cost_ += (peers_.first[k + 1] - peers_.first[k]) * (15 + 2 * width_);
+  events_ += (to - from) / 4;
+  cost_ += (to - from) * (15 + 2 * width_);
   if (!reads)
     m.lost = -1;
   else if (m.lost >= 0 && !may_read(k, m.lost))
@@ -552,202 +564,16 @@ constexpr simulator::step simulator::touch_peers(instruction const& x, int atom_
   return step::next;
 }
 
-constexpr simulator::step simulator::shared_conflict(instruction const& x, int k, int j, int by, int agent, bool flying) {
-  box const &b = p_.boxes[x.a], &o = p_.boxes[p_.code[by].a];
-  message t = broken(x.node);
-  t << "kiln[" << rule_of_sharing(b.buffer, true) << "] ";
-  access_name(t, b);
-  t << ": the " << verb(x) << " (";
-  place(t, x.node);
-  t << ")";
-  in_task(t, who_);
-  t << " touches ";
-  common_bytes(t, k, j);
-  t << " of ";
-  access_name(t, o);
-  t << (flying ? ", where the " : ", which line ");
-  if (flying) t << name_of(g_[p_.code[by].node].code) << " of line ";
-  t << g_[p_.code[by].node].line;
-  in_task(t, agent);
-  t << (flying ? " may be in flight; wait for it first" : " uses, and nothing orders the two; signal a barrier after its last use, and wait for it here");
-  return circumstances(), step::stop;
-}
-
-constexpr simulator::step simulator::overwritten(instruction const& x, int k, int base) {
-  atom const& m = atoms_[k + base];
-  box const &b = p_.boxes[x.a], &o = p_.boxes[p_.code[m.lost].a];
-  int j = -1;
-  for (int i = peers_.first[k]; i < peers_.first[k + 1] && j < 0; ++i)
-    if (atoms_[peers_.atoms[i] + base].by == m.lost) j = peers_.atoms[i]; // written then, and not since
-  message t = broken(x.node);
-  t << "kiln[" << rule_of_sharing(b.buffer, false) << "] ";
-  access_name(t, b);
-  t << " is read (";
-  place(t, x.node);
-  t << "), but ";
-  if (j >= 0) common_bytes(t, k, j);
-  t << " were last written through ";
-  access_name(t, o);
-  t << " on line " << g_[p_.code[m.lost].node].line << "; write ";
-  bare_name(t, b);
-  t << " first" << (g_.buffer(b.buffer).role == buffer_role::peer ? ", or declare the pun with .allow_pun" : "");
-  return circumstances(), step::stop;
-}
-constexpr bool simulator::never_committed(atom const& m) const {
-  return pending_async(m) && !on_barrier(m) && m.value > agents_[lane_agent_[m.lane]].groups;
-}
-
-/// A read or write that nothing orders after the last write.
-constexpr simulator::step simulator::unordered(instruction const& x, atom const& m) {
-  box const& b = p_.boxes[x.a];
-  bool const reads = simulator::reads(x.code);
-  if (!pending_async(m)) {
-    message t = broken(x.node);
-    t << "kiln[R-HZ13] ";
-    access_name(t, b);
-    t << ": the " << verb(x) << " (";
-    place(t, x.node);
-    t << ")";
-    in_task(t, who_);
-    t << " is not ordered after the write of line " << line(m);
-    in_task(t, m.agent);
-    t << "; arrive at a barrier after the write and wait for it here";
-    return circumstances(), step::stop;
-  }
-  if (reads && never_committed(m)) {
-    message t = broken(p_.code[m.by].node);
-    t << "kiln[R-HZ06] the async_load (";
-    place(t, p_.code[m.by].node);
-    t << ")";
-    in_task(t, m.agent);
-    t << " into ";
-    access_name(t, p_.boxes[p_.code[m.by].a]);
-    t << " is not committed when line " << g_[x.node].line << " reads it; call async_load_commit_group() after it, then wait";
-    return circumstances(), step::stop;
-  }
-  message t = broken(x.node);
-  t << (reads ? "kiln[R-HZ01] " : "kiln[R-HZ02] ");
-  access_name(t, b);
-  if (reads) {
-    t << " is read (";
-    place(t, x.node);
-    t << ")";
-    in_task(t, who_);
-    t << " before the " << name_of(kind(m)) << " of line " << line(m);
-    in_task(t, m.agent);
-    t << " is known complete; ";
-  } else {
-    t << ": the " << verb(x) << " (";
-    place(t, x.node);
-    t << ")";
-    in_task(t, who_);
-    t << " overlaps the " << name_of(kind(m)) << " of line " << line(m);
-    in_task(t, m.agent);
-    t << ", which may be in flight; ";
-  }
-  if (on_barrier(m)) {
-    t << "wait for ";
-    barrier_name(t, m.lane - p_.agents.size());
-    t << " phase " << m.value - 1 << " first";
-  } else if (m.agent != who_) {
-    t << "its task must wait for the group, then arrive at a barrier that this task waits for";
-  } else if (never_committed(m)) {
-    t << "commit it and wait for it first";
-  } else if (me_->waited_at >= m.value) {
-    t << "wait for at most " << me_->waited_at - m.value << " pending groups";
-  } else {
-    t << "add async_load_wait_group(" << me_->groups - m.value << ") before it";
-  }
-  return circumstances(), step::stop;
-}
-
-/// A write while somebody may still read.
-constexpr simulator::step simulator::overtaken(instruction const& x, int k) {
-  clocks::word const* const readers = readers_ + k * words_;
-  int lane = 0;
-  while (lane + 1 < lanes_ && clocks::get(readers, lane) <= clocks::get(clock_, lane)) ++lane;
-  instruction const& r = p_.code[read_at_[k * lanes_ + lane]];
-  bool const stored = lane_kind_[lane] == lane_kind::stores, sent = lane_kind_[lane] == lane_kind::barrier;
-  message t = broken(x.node);
-  t << (stored || sent ? "kiln[R-HZ04] " : x.code == sim_op::write || x.code == sim_op::remote_store ? "kiln[R-HZ13] " : "kiln[R-HZ03] ");
-  access_name(t, p_.boxes[x.a]);
-  t << ": the " << verb(x) << " (";
-  place(t, x.node);
-  t << ")";
-  in_task(t, who_);
-  if (stored) {
-    t << " overwrites the source of the async_store_bulk of line " << g_[r.node].line;
-    in_task(t, lane_agent_[lane]);
-    t << ", which may still read it; async_store_wait(0) before it";
-  } else if (sent) {
-    t << " overwrites the source of the async_remote_copy of line " << g_[r.node].line << ", which may still read it; wait for an arrival of the CTA that it goes to, made after ";
-    barrier_name(t, lane - p_.agents.size());
-    t << " is complete";
-  } else {
-    t << " may overwrite data that is still read on line " << g_[r.node].line;
-    in_task(t, lane_agent_[lane]);
-    t << "; wait for a barrier that it signals after that read";
-  }
-  return circumstances(), step::stop;
-}
-
-constexpr simulator::step simulator::without_fence(instruction const& x, atom const& m) {
-  message t = broken(x.node);
-  t << "kiln[R-HZ05] ";
-  access_name(t, p_.boxes[x.a]);
-  t << ": the ordinary write of line " << line(m);
-  in_task(t, m.agent);
-  t << " reaches the " << verb(x) << " (";
-  place(t, x.node);
-  t << ")";
-  in_task(t, who_);
-  t << " without a fence; k.fence(fence::async_shared) after the write";
-  return circumstances(), step::stop;
-}
-
-constexpr simulator::step simulator::uninitialised(instruction const& x, int k) {
-  atoms_[k].lane = who_; // say it once
-  atoms_[k].value = 0;
-  atoms_[k].by = pc_;
-  atoms_[k].agent = who_;
-  if (p_.left_out >= 0) return step::next; // a write that is not followed may have been it
-  bool const certain = all_true();
-  message t = certain ? broken(x.node) : remark(x.node);
-  t << "kiln[R-HZ15] " << (certain ? "" : "warning: ");
-  access_name(t, p_.boxes[x.a]);
-  t << " is read (";
-  place(t, x.node);
-  t << ")";
-  in_task(t, who_);
-  t << " before anything is written to it";
-  if (certain) return circumstances(), step::stop;
-  return step::next;
-}
-
-constexpr simulator::step simulator::poisoned(instruction const& x, atom& m) {
-  int const load = p_.code[m.by].node;
-  // Only where a mask is known, and the slot is loaded and read whole, are unspecified elements surely read.
-  bool const surely = m.poison == 2 && p_.boxes[x.a].whole && p_.boxes[p_.code[m.by].a].whole &&
-                      g_[x.node].code != op::local_gather && all_true();
-  m.poison = 0;
-  message t = surely ? broken(load) : remark(load);
-  t << "kiln[R-HZ12] " << (surely ? "" : "warning: ");
-  access_name(t, p_.boxes[x.a]);
-  t << " is read (line " << g_[x.node].line << "), but elements that the async_load (";
-  place(t, load);
-  t << ") masks off are unspecified; give it .other";
-  if (surely) return circumstances(), step::stop;
-  return step::next;
-}
-
 /// R-HZ06: nothing asynchronous may be pending when the kernel ends. R-HZ11: nobody may reach a CTA that has ended.
 constexpr void simulator::at_exit() {
   if (!nobody_left() || !full_) return; // a ring that prefetches more than there is does no harm
   enter(0);
+  bool sends = p_.ctas > 1; // anything that is read later
+  for (int a = 0; a < p_.agents.size(); ++a) sends = sends || agents_[a].stores_lane >= 0;
   for (int k = 0; k < p_.atoms; ++k) {
     if (p_.ctas > 1 && k % p_.cta_atoms == 0) enter(lane_of(k / p_.cta_atoms));
     atom const& m = atoms_[k];
-    bool const done_with = at_most(readers_ + k * words_, clock_);
+    bool const done_with = !sends || at_most(readers_ + k * words_, clock_);
     for (int a = 0; a < p_.agents.size() && !done_with; ++a) {
       int const lane = agents_[a].stores_lane;
       if (lane >= 0 && clocks::get(readers_ + k * words_, lane) > clocks::get(clock_, lane))
@@ -760,20 +586,6 @@ constexpr void simulator::at_exit() {
     if (m.lane < 0 || !pending_async(m) || clocks::get(clock_, m.lane) >= m.value) continue;
     return left_pending(p_.code[m.by], on_barrier(m) ? "wait for its barrier" : m.value > agents_[lane_agent_[m.lane]].groups ? nullptr : "add async_load_wait_group(0)");
   }
-}
-
-constexpr void simulator::left_pending(instruction const& x, char const* cure) {
-  bool const out = x.code == sim_op::bulk_store || (x.code == sim_op::remote_copy && cure && cure[9] == 'a'); // its source
-  bool const certain = all_true();
-  message t = certain ? broken(x.node) : remark(x.node);
-  t << "kiln[R-HZ06] " << (certain ? "" : "warning: ") << "the " << name_of(g_[x.node].code) << " (";
-  place(t, x.node);
-  t << (out ? ") from " : ") into ");
-  access_name(t, p_.boxes[out && x.code == sim_op::remote_copy ? x.target : x.a]);
-  if (!cure)
-    t << " is never committed before the kernel ends; call async_load_commit_group(), then wait";
-  else
-    t << " is never waited for before the kernel ends; " << cure;
 }
 
 constexpr void simulator::unused_waits() {

@@ -1,6 +1,6 @@
 // The hazard simulation: what it says, its clocks, and the class that runs it, whose functions are written down by subject in
-// sim_report.hpp, sim_barriers.hpp, sim_cluster.hpp, sim_sharing.hpp, sim_trips.hpp and simulate.hpp, which says how it works.
-// They are one class without bases, because g++ needs three times as long for a member of a distant base as for one of its own.
+// sim_report.hpp, sim_barriers.hpp, sim_cluster.hpp, sim_sharing.hpp, sim_trips.hpp, sim_findings.hpp and simulate.hpp, which says how
+// it works. They are one class without bases, because g++ needs three times as long for a member of a distant base as for one of its own.
 #pragma once
 #include <kiln/validate/overlap.hpp>
 
@@ -65,7 +65,7 @@ public:
   constexpr void flush();
 
 private:
-  static constexpr int always = -1, none = -2;
+  static constexpr int none = 0, always = 1, predicates = 2;
   struct decision {
     op code{};          ///< lt, eq, or another operation for a value that is simply unknown
     std::int32_t a = -1, b = -1;
@@ -89,7 +89,7 @@ private:
   };
   struct agent {
     int pc = 0;
-    int file = 0;        ///< of registers
+    std::int64_t* file = nullptr; ///< its registers
     int cta = 0;
     int groups = 0;      ///< of loads, committed
     int stores = 0;      ///< bulk stores, issued
@@ -100,12 +100,12 @@ private:
     bool open = false;   ///< a load since the last commit
     bool running = false, forked = false;
   };
-  struct barrier {
-    int pending = 0, expected = 0, got = 0, phase = 0;
-    int arrivals = 0;       ///< of every phase
-    int before = 0;         ///< bytes expected in the phase before
-    int expects_if = none, loads_if = none; ///< predicate of the phase: a value number, always or none
-    int last = -1, by = -1; ///< instruction and agent of the last arrival
+  struct barrier { // all zeros at first, which compilers make at once
+    int pending, expected, got, phase;
+    int arrivals;             ///< of every phase
+    int before;               ///< bytes expected in the phase before
+    int expects_if, loads_if; ///< predicate of the phase: none, always, or predicates + a value number
+    int last, by;             ///< 1 + instruction of the last arrival, and its agent
   };
   struct named_barrier {
     int threads = 0, present = 0, generation = 0, last = -1;
@@ -205,6 +205,8 @@ private:
   // -- buffers that share storage: sim_sharing.hpp
   constexpr char const* rule_of_sharing(int b, bool race) const;
   constexpr void common_bytes(message& t, int k, int j) const;
+  constexpr step shared_conflict(instruction const& x, int k, int j, int by, int agent, bool flying);
+  constexpr step overwritten(instruction const& x, int k, int base);
 
   // -- how often loops run: sim_trips.hpp
   constexpr void unrelated(int loop);
@@ -217,7 +219,16 @@ private:
   constexpr std::int64_t value_of(affine const& f) const;
   constexpr void solve(affine const& f, std::int64_t target, bool upwards);
 
-  // -- runs, instructions, accesses, findings: simulate.hpp
+  // -- what is wrong with an access: sim_findings.hpp
+  constexpr bool never_committed(atom const& m) const;
+  constexpr step unordered(instruction const& x, atom const& m);
+  constexpr step overtaken(instruction const& x, int k);
+  constexpr step without_fence(instruction const& x, atom const& m);
+  constexpr step uninitialised(instruction const& x, int k);
+  constexpr step poisoned(instruction const& x, atom& m);
+  constexpr void left_pending(instruction const& x, char const* cure);
+
+  // -- runs, instructions, accesses: simulate.hpp
   constexpr void explore(int passes, bool full);
   constexpr void allocate();
   constexpr void release();
@@ -241,20 +252,11 @@ private:
   constexpr step touch_peers(instruction const& x, int atom_number);
   /// Whether a read of atom k may see what instruction `write` wrote to its bytes through another buffer.
   constexpr bool may_read(int k, int write) const { return g_.may_read(buffer_of_atom(p_, k), p_.boxes[p_.code[write].a].buffer); }
-  constexpr step shared_conflict(instruction const& x, int k, int j, int by, int agent, bool flying);
-  constexpr step overwritten(instruction const& x, int k, int base);
   constexpr bool pending_async(atom const& m) const { return m.lane >= p_.agents.size(); }
   constexpr bool on_barrier(atom const& m) const { return lane_kind_[m.lane] == lane_kind::barrier; }
-  constexpr bool never_committed(atom const& m) const;
   constexpr int line(atom const& m) const { return g_[p_.code[m.by].node].line; }
   constexpr op kind(atom const& m) const { return g_[p_.code[m.by].node].code; }
-  constexpr step unordered(instruction const& x, atom const& m);
-  constexpr step overtaken(instruction const& x, int k);
-  constexpr step without_fence(instruction const& x, atom const& m);
-  constexpr step uninitialised(instruction const& x, int k);
-  constexpr step poisoned(instruction const& x, atom& m);
   constexpr void at_exit();
-  constexpr void left_pending(instruction const& x, char const* cure);
   constexpr void unused_waits();
 
   /// Zeros (or what T starts with) in an array that was used before: compilers make new ones much faster than they overwrite.
@@ -294,7 +296,7 @@ private:
   int peer_ = -1;         ///< the CTA whose memory or barrier it reaches now; -1: its own
   agent* agents_ = nullptr;
   clocks::word* clocks_ = nullptr;
-  std::int64_t* files_ = nullptr; ///< registers of all agents
+  std::int64_t* files_ = nullptr; ///< registers that agents have of their own
   graph_view const& g_;
   sim_program p_;
   slicer slices_;
@@ -319,6 +321,7 @@ private:
   bool *useful_ = nullptr, *reached_ = nullptr;
   vec<int> loads_in_; ///< of a group: its loads
   atom_peers peers_;
+  std::int32_t const *first_peer_ = nullptr, *all_peers_ = nullptr; ///< its arrays
   int unsolved_ = -1; ///< a loop whose bounds no choice of numbers satisfies
   int guessed_ = -1, differing_ = -1; ///< a bound that the run did not know; a loop with another such bound
   int *ready_ = nullptr, *ready_lane_ = nullptr; ///< of a barrier: stamp of the fence that made it ready

@@ -10,6 +10,7 @@ namespace kiln::detail {
 enum class node_class : std::uint8_t { plain, opens, closes, middle, assigns, promise, product, memory, barriers, event };
 struct node_classes {
   node_class of[op_count]{};
+  bool evaluated[op_count]{}; ///< by `evaluate`, on scalars of integers and b1: the types up to u64
 };
 inline constexpr node_classes classes_of_nodes = [] {
   node_classes t;
@@ -55,48 +56,53 @@ inline constexpr node_classes classes_of_nodes = [] {
   set(op::async_remote_copy, node_class::event);
   set(op::cluster_barrier, node_class::event);
   set(op::fence_barrier_init, node_class::event);
+  for (int i = 0; i < op_count; ++i) t.evaluated[i] = evaluates(static_cast<op>(i));
   return t;
 }();
 
-/// All that is known of a node.
+/// All that is known of a node. All zeros is what nothing is known of, which costs a compiler nothing to make; so whatever names
+/// something is one more than its number, and registers begin with 1.
 struct sliced_node {
-  std::int32_t parent = -1;    ///< the region around it
-  std::int32_t number = -1;    ///< value number: a node that has the same value; -1: none yet
-  std::int32_t reg = -1;       ///< register
-  std::int32_t symbol = -1;    ///< of its value number
-  std::int32_t place = -1;     ///< in the program: of a region its first instruction, of a view its box, of a barrier its reference, of an allocation its first slot
-  std::int32_t patch = -1;     ///< of a region: a jump whose target is not known yet
-  std::int32_t next_set = -1, first_set = -1; ///< assignments to a var
-  std::int32_t chain = -1;     ///< of the hash table
-  std::int64_t folded = unknown; ///< value, where it is constant
-  bool live = false;           ///< anything to the simulation
-  bool needed = false;         ///< a scalar whose value is wanted
-  bool kept = false;           ///< an operation or region that is executed
-  bool root = false;           ///< needed, and from outside the program: a parameter, memory, floating arithmetic
-  bool rank = false;           ///< needed, and where the CTA is in its cluster
-  bool varies = false;         ///< depends on a loop or a var
+  std::int32_t parent;   ///< the region around it
+  std::int32_t number;   ///< value number: a node that has the same value
+  std::int32_t reg;      ///< register
+  std::int32_t symbol;   ///< of its value number
+  std::int32_t place;    ///< in the program: of a region its first instruction, of a view its box, of a barrier its reference, of an allocation its first slot
+  std::int32_t patch;    ///< of a region: a jump whose target is not known yet; not one more
+  std::int32_t next_set, first_set; ///< assignments to a var
+  std::int32_t chain;    ///< of the hash table
+  std::int64_t folded;   ///< value ^ unknown, where it is constant
+  bool live;             ///< anything to the simulation
+  bool needed;           ///< a scalar whose value is wanted
+  bool kept;             ///< an operation or region that is executed
+  bool root;             ///< needed, and from outside the program: a parameter, memory, floating arithmetic
+  bool rank;             ///< needed, and where the CTA is in its cluster
+  bool varies;           ///< depends on a loop or a var
+  node_class kind;
 };
 
 /// Makes the program of a verified graph. O(nodes).
 class slicer {
 public:
   constexpr slicer(graph_view const& g, sim_program& p)
-      : nodes_(g.nodes.items), pool_(g.operand_pool.items), p_(p), g_(g), clusters_(g.attrs.cluster != dims{}) {}
+      : nodes_(g.nodes.items), pool_(g.operand_pool.items), attributes_(g.attribute_pool.items), p_(p), g_(g), clusters_(g.attrs.cluster != dims{}) {}
   slicer(slicer const&) = delete;
   constexpr ~slicer() {
     delete[] at_;
     delete[] live_;
     delete[] work_;
     delete[] events_;
+    delete[] loops_;
   }
 
   /// False when the kernel has nothing to simulate.
   constexpr bool run();
 
   // For the simulation's use after `run`.
-  constexpr int parent(int i) const { return at_[i].parent; }
+  constexpr int parent(int i) const { return at_[i].parent - 1; }
+  /// 0: none.
   constexpr int register_of(int i) const { return at_[i].reg; }
-  constexpr std::int64_t constant(int i) const { return at_[i].folded; }
+  constexpr std::int64_t constant(int i) const { return at_[i].folded ^ unknown; }
   constexpr bool varies(int i) const { return at_[i].varies; }
   constexpr int value_number(int i);
   constexpr affine affine_of(int i) const;
@@ -105,7 +111,7 @@ public:
   /// Computed from scalars that do not change while the kernel runs.
   constexpr bool made_of_symbols(int i) const { return at_[i].needed && !at_[i].varies && nodes_[i].code != op::constant && !at_[i].root; }
   /// Index of the symbol that stands for node i, or -1.
-  constexpr int symbol_of(int i) const { return at_[i].number < 0 ? -1 : at_[at_[i].number].symbol; }
+  constexpr int symbol_of(int i) const { return at_[i].number == 0 ? -1 : at_[at_[i].number - 1].symbol - 1; }
 
 private:
   // -- what matters of the graph: sim_nodes.hpp
@@ -123,7 +129,7 @@ private:
   static constexpr bool is_state(node const& n);
   constexpr void fold();
   constexpr void number();
-  constexpr int operand_number(int o) const { return o >= 0 && at_[o].needed ? at_[o].number : o; }
+  constexpr int operand_number(int o) const { return o >= 0 && at_[o].needed ? at_[o].number - 1 : o; }
   constexpr bool equal(int a, int b, int attributes) const;
   // -- views and atoms: sim_boxes.hpp
   constexpr int box_of(int v);
@@ -140,7 +146,7 @@ private:
   /// The next instruction, as one that something jumps to: it is not fused with those before it.
   constexpr int here() { return landing_ = p_.code.size(); }
   constexpr void new_loop_registers(int i);
-  constexpr int constant_register(std::int64_t content);
+  constexpr int constant_register(int i, std::int64_t content);
   constexpr void scalar(int i);
   static constexpr bool is_quick(op o, dtype t);
   constexpr bool makes_ring(int i, int r);
@@ -159,16 +165,18 @@ private:
   sliced_node* at_ = nullptr;
   node const* nodes_;
   std::int32_t const* pool_;
+  std::int64_t const* attributes_;
   sim_program& p_;
   graph_view const& g_;
-  std::int32_t *live_ = nullptr, *work_ = nullptr, *events_ = nullptr; ///< lists, with room for all nodes
-  int lives_ = 0, works_ = 0, happen_ = 0;
+  std::int32_t *live_ = nullptr, *work_ = nullptr, *events_ = nullptr, *loops_ = nullptr; ///< lists, with room for all nodes
+  int lives_ = 0, works_ = 0, happen_ = 0, repeat_ = 0;
   int landing_ = 0; ///< the last instruction that something jumps to
   int present_ = 0; ///< the agent whose program is written
   bool numbered_ = false;
   bool const clusters_;
   vec<std::int32_t> promises_;
-  int small_[small]{}; ///< of a small number: its register + 1
+  int small_[small]{};       ///< of a small number: 1 + a node of that value
+  vec<std::int32_t> large_;  ///< nodes of other numbers, one for each
 };
 
 } // namespace kiln::detail
