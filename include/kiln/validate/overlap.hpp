@@ -133,11 +133,8 @@ constexpr void find_peers(graph_view const& g, sim_program const& p, atom_peers&
   if (!shares) return;
   vec<bool> used;
   for (int b = 0; b < buffers; ++b) used.add() = out.shared.add() = false;
-  for (int i = 0; i < p.code.size(); ++i)
-    if (sim_op const c = p.code[i].code; touches_box(c)) {
-      used[p.boxes[p.code[i].a].buffer] = true;
-      if (c == sim_op::remote_copy) used[p.boxes[p.code[i].target].buffer] = true;
-    }
+  for (int i = 0; i < p.boxes.size(); ++i)
+    if (p.boxes[i].used) used[p.boxes[i].buffer] = true;
   for (int a = 0; a < buffers; ++a)
     for (int b = 0; b < a && used[a]; ++b)
       if (used[b] && g.storage_of(a) == g.storage_of(b)) out.shared[a] = out.shared[b] = true;
@@ -154,9 +151,13 @@ constexpr void find_peers(graph_view const& g, sim_program const& p, atom_peers&
   int compared = 0;
   for (int a = 0; a < buffers; ++a) {
     atom_grid const& x = p.grids[a];
-    for (int k = x.first, n = x.per_slot * g.buffer(a).slots; n > 0; --n, ++k) {
+    int const cells = x.per_slot * g.buffer(a).slots;
+    if (!out.shared[a]) {
+      for (std::int32_t *first = out.first.add_some(cells), *end = first + cells; first != end; ++first) *first = out.atoms.size();
+      continue;
+    }
+    for (int k = x.first, n = cells; n > 0; --n, ++k) {
       out.first.add() = out.atoms.size();
-      if (!out.shared[a]) continue;
       for (int b = 0; b < buffers; ++b) {
         if (b == a || !out.shared[b] || g.storage_of(a) != g.storage_of(b)) continue;
         atom_grid const& y = p.grids[b];

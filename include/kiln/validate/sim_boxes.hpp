@@ -73,11 +73,19 @@ constexpr void slicer::narrow(box& b, int d, int offset, int extent, int from) {
 
 /// Cuts every buffer into atoms along the borders of its boxes.
 constexpr void slicer::cut() {
-  for (int k = 0; k < static_cast<int>(g_.buffers.size()); ++k) {
-    shape const& s = g_.shapes[static_cast<std::size_t>(g_.buffer(k).shape)];
-    atom_grid& a = p_.grids.add();
+  int const buffers = static_cast<int>(g_.buffers.size()), views = p_.boxes.size();
+  box* const boxes = p_.boxes.data();
+  atom_grid* const grids = p_.grids.add_some(buffers);
+  buffer_info const* const infos = g_.buffers.items;
+  for (int k = 0; k < buffers; ++k) {
+    shape const& s = g_.shapes.items[infos[k].shape];
+    atom_grid& a = grids[k];
+    a.per_slot = 1;
     a.rank = s.rank;
-    for (int d = 0; d < s.rank; ++d) a.size[d] = s.extent[d];
+    for (int d = 0; d < a.rank; ++d) {
+      a.size[d] = s.extent[d];
+      a.count[d] = 1;
+    }
   }
   auto gcd = [](int x, int y) {
     while (y) {
@@ -87,47 +95,52 @@ constexpr void slicer::cut() {
     }
     return x;
   };
-  for (int k = 0; k < p_.boxes.size(); ++k) {
-    box const& b = p_.boxes[k];
+  for (int k = 0; k < views; ++k) {
+    box const& b = boxes[k];
     if (b.whole || !b.exact) continue;
-    atom_grid& a = p_.grids[b.buffer];
+    atom_grid& a = grids[b.buffer];
+    a.per_slot = 0; // to be counted
     for (int d = 0; d < a.rank; ++d) a.size[d] = gcd(gcd(a.size[d], b.extent[d]), b.start[d] < 0 ? -b.start[d] : b.start[d]);
   }
-  for (int k = 0; k < p_.grids.size(); ++k) {
-    atom_grid& a = p_.grids[k];
-    std::int64_t per_slot = 1;
-    for (int d = 0; d < a.rank; ++d) {
-      a.count[d] = g_.shapes[static_cast<std::size_t>(g_.buffer(k).shape)].extent[d] / a.size[d];
-      per_slot *= a.count[d];
-    }
-    if (per_slot > most_atoms) { // cut too finely: parts are left out, whole slots stay
-      for (int d = 0; d < a.rank; ++d) {
-        a.size[d] *= a.count[d];
-        a.count[d] = 1;
-      }
-      per_slot = 1;
-      for (int c = 0; c < p_.code.size(); ++c) {
-        instruction& x = p_.code[c];
-        auto finely = [&](int b) { return p_.boxes[b].buffer == k && !p_.boxes[b].whole; };
-        if (touches_box(x.code) && (finely(x.a) || (x.code == sim_op::remote_copy && finely(x.target)))) {
-          if (p_.left_out < 0) p_.left_out = x.node;
-          x.code = sim_op::jump;
-          x.target = c + 1;
-        }
-      }
-    }
-    a.per_slot = static_cast<std::int32_t>(per_slot);
-    a.first = p_.atoms;
-    p_.atoms += a.per_slot * g_.buffer(k).slots;
+  for (int k = 0; k < buffers; ++k) {
+    if (grids[k].per_slot == 0) grids[k].per_slot = count_cells(k);
+    grids[k].first = p_.atoms;
+    p_.atoms += grids[k].per_slot * infos[k].slots;
   }
-  for (int k = 0; k < p_.boxes.size(); ++k) {
-    box& b = p_.boxes[k];
-    b.first = p_.grids[b.buffer].first;
-    b.per_slot = p_.grids[b.buffer].per_slot;
-    b.slots = g_.buffer(b.buffer).slots;
-    b.quick = b.per_slot == 1 && b.slot >= 0;
+  for (int k = 0; k < views; ++k) {
+    box& b = boxes[k];
+    atom_grid const& a = grids[b.buffer];
+    b.first = a.first;
+    b.per_slot = a.per_slot;
+    b.slots = infos[b.buffer].slots;
+    b.quick = a.per_slot == 1 && b.slot >= 0;
     if (b.used && b.slots > p_.ring) p_.ring = b.slots;
   }
+}
+
+/// Cells of a slot of buffer k, whose sizes are known.
+constexpr int slicer::count_cells(int k) {
+  atom_grid& a = p_.grids[k];
+  std::int64_t per_slot = 1;
+  for (int d = 0; d < a.rank; ++d) {
+    a.count[d] = g_.shapes.items[g_.buffer(k).shape].extent[d] / a.size[d];
+    per_slot *= a.count[d];
+  }
+  if (per_slot <= most_atoms) return static_cast<int>(per_slot);
+  for (int d = 0; d < a.rank; ++d) { // cut too finely: parts are left out, whole slots stay
+    a.size[d] *= a.count[d];
+    a.count[d] = 1;
+  }
+  for (int c = 0; c < p_.code.size(); ++c) {
+    instruction& x = p_.code[c];
+    auto finely = [&](int b) { return p_.boxes[b].buffer == k && !p_.boxes[b].whole; };
+    if (touches_box(x.code) && (finely(x.a) || (x.code == sim_op::remote_copy && finely(x.target)))) {
+      if (p_.left_out < 0) p_.left_out = x.node;
+      x.code = sim_op::jump;
+      x.target = c + 1;
+    }
+  }
+  return 1;
 }
 
 } // namespace kiln::detail

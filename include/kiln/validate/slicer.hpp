@@ -135,6 +135,7 @@ private:
   constexpr int box_of(int v);
   constexpr void narrow(box& b, int d, int offset, int extent, int from);
   constexpr void cut();
+  constexpr int count_cells(int k);
   // -- the program: program.hpp
   constexpr void choose_symbols();
   constexpr void scalars_of(int i, vec<std::int32_t>& out) const;
