@@ -89,6 +89,12 @@ TEST(verify, attributes) {
   scalars s;
   s.put(op::program_id, dtype::i32, {}, {3});
   EXPECT_EQ(verdict(s.r), "kiln[G-06] program_id: attribute 0 is 3, valid 0..2");
+  for (std::int64_t pin : {4, 5}) { // 4: as the third version of wmma reads it
+    scalars t;
+    auto const tile = t.k.zeros<f32, 16, 16>();
+    t.r.push(op::require_layout, {dtype::f32, node_kind::value, t.r.nodes[tile.node_].shape}, {tile.node_}, {pin, 71421013, 50195}, site{});
+    EXPECT_EQ(verdict(t.r), pin == 4 ? "" : "kiln[G-06] require_layout: attribute 0 is 5, valid 0..4");
+  }
 }
 
 TEST(verify, values_of_one_branch_in_the_other) {

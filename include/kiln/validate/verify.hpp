@@ -427,6 +427,7 @@ private:
       return attribute_in(0, 0, 2);
     case op::require_layout: case op::release_layout:
       if (!is_value(0) || in(0).shape == 0) return bad_operand(0, "a tile");
+      if (n.code == op::require_layout && !attribute_in(0, 0, 4)) return false;
       return result_is(node_kind::value, in(0).type, in(0).shape) || bad_result("the tile's type");
     case op::assert_layout:
       if (!is_value(0) || in(0).shape == 0) return bad_operand(0, "a tile");
