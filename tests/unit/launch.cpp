@@ -189,7 +189,7 @@ TEST(launch, a_failed_assert_is_thrown_where_the_stream_is_waited_for) {
   } catch (assertion_error const& e) {
     std::string what = e.what();
     EXPECT_NE(what.find("kernel 'positive': device_assert failed: all must be positive ("), std::string::npos) << what;
-    EXPECT_NE(what.find("launch.cpp:49)"), std::string::npos) << what;
+    EXPECT_NE(what.find("launch.cpp:55)"), std::string::npos) << what;
   }
   dev.synchronize(); // reported once
 }

@@ -335,3 +335,5 @@ private:
 
 } // namespace detail
 } // namespace kiln
+
+#include <kiln/validate/simulate.hpp> // and all other parts

@@ -181,3 +181,5 @@ private:
 };
 
 } // namespace kiln::detail
+
+#include <kiln/validate/program.hpp> // and all other parts
