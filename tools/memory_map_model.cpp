@@ -1,6 +1,8 @@
 // The statements, places and lives of memory_map_model.hpp.
 #include "memory_map_model.hpp"
 
+#include <kiln/validate/sim_program.hpp>
+
 #include <algorithm>
 
 namespace kiln::tool {
@@ -14,6 +16,11 @@ std::string grouped(std::int64_t n) {
 }
 bool is_storage(buffer_info const& b) { return b.role == buffer_role::spec || b.role == buffer_role::arena; }
 std::int64_t unit_of(storage where) { return where == storage::tmem ? 4 : 1; }
+/// What the simulation makes of two whole numbers; nothing where it divides by 0.
+std::optional<std::int64_t> computed(op o, std::int64_t x, std::int64_t y) {
+  if ((o == op::rem || o == op::div) && y == 0) return {};
+  return detail::evaluate(o, dtype::i64, dtype::i64, x, y, 0);
+}
 bool passes_through(op o) { return o == op::cast || o == op::multiple_of || o == op::max_contiguous; }
 
 } // namespace
@@ -50,8 +57,8 @@ std::optional<std::int64_t> map_model::constant(int i) const {
   if (passes_through(n.code)) return constant(g.operand(i, 0));
   if (n.code != op::add && n.code != op::sub && n.code != op::mul && n.code != op::rem && n.code != op::div) return {};
   auto const x = constant(g.operand(i, 0)), y = constant(g.operand(i, 1));
-  if (!x || !y || ((n.code == op::rem || n.code == op::div) && *y == 0)) return {};
-  return n.code == op::add ? *x + *y : n.code == op::sub ? *x - *y : n.code == op::mul ? *x * *y : n.code == op::rem ? *x % *y : *x / *y;
+  if (!x || !y) return {};
+  return computed(n.code, *x, *y);
 }
 
 /// What a scalar can be, as far as its expression says; nothing: more than a few values.
@@ -80,10 +87,8 @@ std::optional<std::set<std::int64_t>> map_model::possible(int i) const {
     if (x && y) {
       std::set<std::int64_t> all;
       for (std::int64_t a : *x)
-        for (std::int64_t b : *y) {
-          if ((n.code == op::rem || n.code == op::div) && b == 0) continue;
-          all.insert(n.code == op::add ? a + b : n.code == op::sub ? a - b : n.code == op::mul ? a * b : n.code == op::rem ? a % b : n.code == op::div ? a / b : n.code == op::bit_and ? (a & b) : (a ^ b));
-        }
+        for (std::int64_t b : *y)
+          if (auto const v = computed(n.code, a, b)) all.insert(*v);
       if (all.empty() || all.size() > most) return {};
       return all;
     }

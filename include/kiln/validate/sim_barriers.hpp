@@ -43,11 +43,12 @@ constexpr void simulator::allocate_agents() {
   lanes_ = lanes;
   words_ = (lanes + clocks::lanes - 1) / clocks::lanes;
   width_ = (lanes + 7) / 8 * 2;
+  access_cost_ = 50 + 4 * width_;
+  meeting_cost_ = 100 + 8 * width_;
   barrier_lanes_ = n;
   register_count_ = p_.constants.size();
   references_ = p_.barriers.data();
   alone_ = p_.ctas == 1;
-  conditional_ = p_.conditional;
   // Registers get their first content once for all runs: what a run reads it has written before, but for what nobody writes. What
   // agents have of their own is a copy, made at the fork.
   int own = p_.ctas - 1;
@@ -187,10 +188,7 @@ constexpr bool simulator::member(instruction const& x, int k) {
     message m = broken(wait.node);
     m << "kiln[R-BR04] wait on ";
     barrier_name(m, me_->again_at);
-    m << " (";
-    place(m, wait.node);
-    m << ")";
-    in_task(m, who_);
+    where(m, wait.node, who_);
     m << ": parity " << static_cast<int>(registers_[wait.b] & 1) << " sees phase " << barriers_[me_->again_at].phase - 1 << " once more, and the " << name_of(g_[x.node].code) << " of line "
       << g_[x.node].line << " comes a round too early; flip the parity each round";
     circumstances();
@@ -201,20 +199,16 @@ constexpr bool simulator::member(instruction const& x, int k) {
     // It was this agent's own copy that completed the phase: too few bytes were expected for all of them.
     m << "kiln[R-BR01] ";
     barrier_name(m, k);
-    m << " phase " << b.phase - 1 << ": the " << b.before << " B expected are there before the " << name_of(g_[x.node].code) << " (";
-    place(m, x.node);
-    m << ")";
-    in_task(m, who_);
+    m << " phase " << b.phase - 1 << ": the " << b.before << " B expected are there before the " << name_of(g_[x.node].code);
+    where(m, x.node, who_);
     m << " brings more; expect the bytes of all copies of the phase";
     circumstances();
     return false;
   }
   m << "kiln[R-BR03] ";
   barrier_name(m, k);
-  m << ": the " << name_of(g_[x.node].code) << " (";
-  place(m, x.node);
-  m << ")";
-  in_task(m, who_);
+  m << ": the " << name_of(g_[x.node].code);
+  where(m, x.node, who_);
   m << " may count for phase " << b.phase - 1 << " or " << b.phase << ": nothing orders it after phase " << b.phase - 1
     << " is complete";
   if (b.last > 0) {
@@ -251,10 +245,8 @@ constexpr bool simulator::complete(instruction const& x, int k) {
     message m = broken(x.node);
     m << "kiln[R-BR04] ";
     barrier_name(m, k);
-    m << ": phase " << b.phase << " completes (";
-    place(m, x.node);
-    m << ")";
-    in_task(m, who_);
+    m << ": phase " << b.phase << " completes";
+    where(m, x.node, who_);
     m << ", but an earlier wait on it";
     in_task(m, waiter);
     m << " may still be under way, and would then miss that; order the wait before this arrival";
@@ -325,10 +317,8 @@ constexpr bool simulator::same_condition(instruction const& x, int k) {
   message m = broken(x.node);
   m << "kiln[R-BR10] ";
   barrier_name(m, k);
-  m << " phase " << b.phase << ": the " << name_of(g_[x.node].code) << " (";
-  place(m, x.node);
-  m << ")";
-  in_task(m, who_);
+  m << " phase " << b.phase << ": the " << name_of(g_[x.node].code);
+  where(m, x.node, who_);
   m << (when == always ? " is unconditional" : " has a predicate") << ", but its "
     << (brings_bytes(x.code) && other != none && other != when ? "bytes are expected" : other != none && other != when ? "copies are made" : "like are made")
     << (when == always ? " under one" : " without it") << "; give both the same .pred";
@@ -336,7 +326,7 @@ constexpr bool simulator::same_condition(instruction const& x, int k) {
 }
 
 constexpr simulator::step simulator::arrive(instruction const& x) {
-  return meets(x, x.a) && (!conditional_ || x.code != sim_op::barrier_expect || same_condition(x, on_barrier_)) ? arrived(x) : step::stop;
+  return meets(x, x.a) && (!p_.conditional || x.code != sim_op::barrier_expect || same_condition(x, on_barrier_)) ? arrived(x) : step::stop;
 }
 
 /// The last group that a wait for all but `pending` covers.
@@ -374,10 +364,7 @@ constexpr simulator::step simulator::barrier_wait(instruction const& x) {
       message m = broken(x.node);
       m << "kiln[R-BR04] wait on ";
       barrier_name(m, k);
-      m << " (";
-      place(m, x.node);
-      m << ")";
-      in_task(m, who_);
+      where(m, x.node, who_);
       m << " cannot tell phase " << b.phase - 1;
       if (b.phase >= 3) m << " from " << b.phase - 3;
       m << ": nothing orders it after phase " << b.phase - 2 << " is complete; flip the parity each round";
@@ -415,10 +402,8 @@ constexpr simulator::step simulator::named(instruction const& x) {
   }
   auto refuse = [&] {
     message m = broken(x.node);
-    m << "kiln[R-BR08] named barrier " << id << " (";
-    place(m, x.node);
-    m << ")";
-    in_task(m, who_);
+    m << "kiln[R-BR08] named barrier " << id;
+    where(m, x.node, who_);
     return m;
   };
   if (clocks::get(clock_, lane) < b.generation) {

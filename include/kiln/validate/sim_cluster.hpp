@@ -61,10 +61,8 @@ constexpr bool simulator::is_ready(instruction const& x, int k) {
   message m = broken(x.node);
   m << "kiln[R-BR07] ";
   barrier_name(m, k);
-  m << " is used across the cluster (";
-  place(m, x.node);
-  m << ")";
-  in_task(m, who_);
+  m << " is used across the cluster";
+  where(m, x.node, who_);
   m << " before fence_mbarrier_init_cluster() and a cluster_barrier() after it";
   return circumstances(), false;
 }
@@ -85,10 +83,8 @@ constexpr bool simulator::is_there(instruction const& x, int lane, int value) {
 }
 
 constexpr void simulator::reaching(message& m, instruction const& x, int cta, int agent) {
-  m << "kiln[R-HZ11] " << name_of(g_[x.node].code) << " (";
-  place(m, x.node);
-  m << ")";
-  in_task(m, agent);
+  m << "kiln[R-HZ11] " << name_of(g_[x.node].code);
+  where(m, x.node, agent);
   m << " to CTA " << cta << ": ";
 }
 

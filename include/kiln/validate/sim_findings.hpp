@@ -16,10 +16,8 @@ constexpr simulator::step simulator::unordered(instruction const& x, atom const&
     message t = broken(x.node);
     t << "kiln[R-HZ13] ";
     access_name(t, b);
-    t << ": the " << verb(x) << " (";
-    place(t, x.node);
-    t << ")";
-    in_task(t, who_);
+    t << ": the " << verb(x);
+    where(t, x.node, who_);
     t << " is not ordered after the write of line " << line(m);
     in_task(t, m.agent);
     t << "; arrive at a barrier after the write and wait for it here";
@@ -27,10 +25,8 @@ constexpr simulator::step simulator::unordered(instruction const& x, atom const&
   }
   if (reads && never_committed(m)) {
     message t = broken(p_.code[m.by].node);
-    t << "kiln[R-HZ06] the async_load (";
-    place(t, p_.code[m.by].node);
-    t << ")";
-    in_task(t, m.agent);
+    t << "kiln[R-HZ06] the async_load";
+    where(t, p_.code[m.by].node, m.agent);
     t << " into ";
     access_name(t, p_.boxes[p_.code[m.by].a]);
     t << " is not committed when line " << g_[x.node].line << " reads it; call async_load_commit_group() after it, then wait";
@@ -40,18 +36,14 @@ constexpr simulator::step simulator::unordered(instruction const& x, atom const&
   t << (reads ? "kiln[R-HZ01] " : "kiln[R-HZ02] ");
   access_name(t, b);
   if (reads) {
-    t << " is read (";
-    place(t, x.node);
-    t << ")";
-    in_task(t, who_);
+    t << " is read";
+    where(t, x.node, who_);
     t << " before the " << name_of(kind(m)) << " of line " << line(m);
     in_task(t, m.agent);
     t << " is known complete; ";
   } else {
-    t << ": the " << verb(x) << " (";
-    place(t, x.node);
-    t << ")";
-    in_task(t, who_);
+    t << ": the " << verb(x);
+    where(t, x.node, who_);
     t << " overlaps the " << name_of(kind(m)) << " of line " << line(m);
     in_task(t, m.agent);
     t << ", which may be in flight; ";
@@ -82,10 +74,8 @@ constexpr simulator::step simulator::overtaken(instruction const& x, int k) {
   message t = broken(x.node);
   t << (stored || sent ? "kiln[R-HZ04] " : x.code == sim_op::write || x.code == sim_op::remote_store ? "kiln[R-HZ13] " : "kiln[R-HZ03] ");
   access_name(t, p_.boxes[x.a]);
-  t << ": the " << verb(x) << " (";
-  place(t, x.node);
-  t << ")";
-  in_task(t, who_);
+  t << ": the " << verb(x);
+  where(t, x.node, who_);
   if (stored) {
     t << " overwrites the source of the async_store_bulk of line " << g_[r.node].line;
     in_task(t, lane_agent_[lane]);
@@ -108,10 +98,8 @@ constexpr simulator::step simulator::without_fence(instruction const& x, atom co
   access_name(t, p_.boxes[x.a]);
   t << ": the ordinary write of line " << line(m);
   in_task(t, m.agent);
-  t << " reaches the " << verb(x) << " (";
-  place(t, x.node);
-  t << ")";
-  in_task(t, who_);
+  t << " reaches the " << verb(x);
+  where(t, x.node, who_);
   t << " without a fence; k.fence(fence::async_shared) after the write";
   return circumstances(), step::stop;
 }
@@ -126,10 +114,8 @@ constexpr simulator::step simulator::uninitialised(instruction const& x, int k) 
   message t = certain ? broken(x.node) : remark(x.node);
   t << "kiln[R-HZ15] " << (certain ? "" : "warning: ");
   access_name(t, p_.boxes[x.a]);
-  t << " is read (";
-  place(t, x.node);
-  t << ")";
-  in_task(t, who_);
+  t << " is read";
+  where(t, x.node, who_);
   t << " before anything is written to it";
   if (certain) return circumstances(), step::stop;
   return step::next;

@@ -286,7 +286,7 @@ constexpr void slicer::fold() {
         if (o.varies) s.varies = true;
       }
       if (known == 0 || (x.code == op::where && v[0] == unknown)) continue;
-      // One operand alone decides seldom.
+      // `evaluate` makes something of one operand alone only where that is 0 or 1.
       if (known < x.operand_count && x.code != op::where && v[0] != 0 && v[1] != 0 && v[0] != 1 && v[1] != 1) continue;
       s.folded = evaluate(x.code, nodes_[pool_[x.operands]].type, x.type, v[0], v[1], v[2]) ^ unknown;
     }

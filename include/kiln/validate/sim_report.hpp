@@ -156,6 +156,14 @@ constexpr void simulator::in_task(message& m, int agent) const {
   task_name(m, agent);
 }
 
+/// ` (file:line)`, and in which task.
+constexpr void simulator::where(message& m, int node, int agent) const {
+  m << " (";
+  place(m, node);
+  m << ")";
+  in_task(m, agent);
+}
+
 constexpr void simulator::task_name(message& m, int agent) const {
   agent_range const& a = p_.agents[agent];
   if (a.task < 0) {

@@ -28,10 +28,8 @@ constexpr simulator::step simulator::shared_conflict(instruction const& x, int k
   message t = broken(x.node);
   t << "kiln[" << rule_of_sharing(b.buffer, true) << "] ";
   access_name(t, b);
-  t << ": the " << verb(x) << " (";
-  place(t, x.node);
-  t << ")";
-  in_task(t, who_);
+  t << ": the " << verb(x);
+  where(t, x.node, who_);
   t << " touches ";
   common_bytes(t, k, j);
   t << " of ";

@@ -131,8 +131,6 @@ constexpr void simulator::one() {
   int const agents = p_.agents.size();
   reset_agents();
   reset_clusters();
-  access_cost_ = 50 + 4 * width_;
-  meeting_cost_ = 100 + 8 * width_;
   cost_ += 20 * agents + 5 * p_.slot_alloc.size() + p_.atoms * (10 + width_) + 2 * register_count_ * p_.ctas;
   afresh(readers_, p_.atoms * words_ + 1);
   afresh(atoms_, p_.atoms + 1);
@@ -375,7 +373,7 @@ constexpr simulator::step simulator::access(instruction const& x) {
   }
   if (!alone_) k += (peer_ >= 0 ? peer_ : cta_) * p_.cta_atoms;
   if (x.code == sim_op::bulk_load) {
-    if (!meets(x, x.b) || (conditional_ && !same_condition(x, on_barrier_))) return step::stop;
+    if (!meets(x, x.b) || (p_.conditional && !same_condition(x, on_barrier_))) return step::stop;
     step const s = b.per_slot == 1 ? touch(x, k) : touch_cells(x, b, k);
     return s == step::next ? arrived(x) : s;
   }
@@ -431,7 +429,7 @@ constexpr simulator::step simulator::touch_cells(instruction const& x, box const
     for (int k = first; k < first + b.per_slot; ++k) {
       if (touch(x, k) == step::stop) return step::stop;
       ++events_;
-      cost_ += 50 + 4 * width_;
+      cost_ += access_cost_;
     }
     return step::next;
   }
@@ -468,7 +466,7 @@ constexpr simulator::step simulator::touch_cells(instruction const& x, box const
     for (int d = 0; d < a.rank; ++d) cell = cell * a.count[d] + from[d] + at[d];
     if (touch(x, first + cell) == step::stop) return step::stop;
     ++events_;
-    cost_ += 50 + 4 * width_;
+    cost_ += access_cost_;
     int d = a.rank - 1;
     while (d >= 0 && ++at[d] == cells[d]) at[d--] = 0;
     if (d < 0) return step::next;

@@ -32,7 +32,6 @@ struct simulation {
   note_list notes{};
 };
 
-
 namespace detail {
 
 /// Lane-parallel vector clocks, in the widest integers that a compiler computes with at once: what one operation costs while it runs
@@ -46,6 +45,7 @@ struct clocks {
   static constexpr int lanes = static_cast<int>(sizeof(word)) / 2; ///< of a word
   static constexpr word high = ~word{0} / 0xffff * 0x8000; ///< the highest bit of every lane
   static constexpr word unit(int lane) { return word{1} << (lane % lanes * 16); }
+  /// Written out where it is asked most: a call costs clang four times what it does.
   static constexpr int get(word const* x, int lane) { return static_cast<int>(x[lane / lanes] >> (lane % lanes * 16)) & 0x7fff; }
   static constexpr void set(word* x, int lane, int value) {
     word const one = unit(lane);
@@ -135,6 +135,7 @@ private:
   constexpr bool all_true() const;
   constexpr std::string_view verb(instruction const& x) const;
   constexpr void in_task(message& m, int agent) const;
+  constexpr void where(message& m, int node, int agent) const;
   constexpr void task_name(message& m, int agent) const;
   constexpr void barriers_name(message& m, int alloc) const;
   constexpr void barrier_name(message& m, int slot) const;
@@ -290,7 +291,6 @@ private:
   bool alone_ = true;     ///< one CTA
   bool shares_ = false;   ///< some atoms have peers
   int barrier_lanes_ = 0; ///< the first
-  bool conditional_ = false; ///< some bytes or copies have predicates
   int on_barrier_ = -1;   ///< where the present instruction arrives, or its bytes do
   int cta_ = 0;           ///< of the agent that runs
   int peer_ = -1;         ///< the CTA whose memory or barrier it reaches now; -1: its own
@@ -301,7 +301,7 @@ private:
   sim_program p_;
   slicer slices_;
   int budget_;
-  int events_ = 0, access_cost_ = 0, meeting_cost_ = 0;
+  int events_ = 0, access_cost_ = 0, meeting_cost_ = 0; ///< events; what one is charged
   std::int64_t cost_ = cost_of_node * g_.size();
   simulation* out_ = nullptr;
   diagnostic spare_;

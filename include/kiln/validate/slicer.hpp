@@ -103,7 +103,6 @@ public:
   /// 0: none.
   constexpr int register_of(int i) const { return at_[i].reg; }
   constexpr std::int64_t constant(int i) const { return at_[i].folded ^ unknown; }
-  constexpr bool varies(int i) const { return at_[i].varies; }
   constexpr int value_number(int i);
   constexpr affine affine_of(int i) const;
   constexpr std::int64_t value_of(int i, std::int64_t const* symbols) const;

@@ -7,6 +7,7 @@
 #include "dot_drive.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -22,14 +23,12 @@ i64 add(i64 x, i64 y) { return static_cast<i64>(static_cast<u64>(x) + static_cas
 i64 sub(i64 x, i64 y) { return static_cast<i64>(static_cast<u64>(x) - static_cast<u64>(y)); }
 i64 mul(i64 x, i64 y) { return static_cast<i64>(static_cast<u64>(x) * static_cast<u64>(y)); }
 
-bool is_power(i64 x) { return (x & (x - 1)) == 0; }
 // A row of what can be added to any sum without changing it, as wide as any micro-kernel: by 0 for integers, -0. for floats
 // of 4 and of 8 bytes (+0. would change -0.).
-constexpr int row_of_nothing = 4 * 64;
 struct alignas(64) nothing {
-  std::uint32_t word[row_of_nothing / 4]{};
+  std::uint32_t word[widest_strip / 4]{};
   constexpr nothing(std::uint32_t even, std::uint32_t odd) {
-    for (int i = 0; i < row_of_nothing / 4; ++i) word[i] = i % 2 ? odd : even;
+    for (int i = 0; i < widest_strip / 4; ++i) word[i] = i % 2 ? odd : even;
   }
 };
 constexpr nothing nothings[]{{0, 0}, {0x80000000u, 0x80000000u}, {0, 0x80000000u}};
@@ -104,7 +103,7 @@ private:
     const i64 first = i / in_band * band, within = i % in_band;
     const i64 height = std::max<i64>(std::min(high_ - first, band), 1);
     i64 row = within % height, column = within / height;
-    if (const i64 left = within / (band * wide) * wide; is_power(band) && is_power(wide) && height == band && left + wide <= wide_) {
+    if (const i64 left = within / (band * wide) * wide; std::has_single_bit(static_cast<u64>(band)) && std::has_single_bit(static_cast<u64>(wide)) && height == band && left + wide <= wide_) {
       i64 bits = within;
       row = column = 0;
       for (i64 x = 1; x < std::max(band, wide); x *= 2) {

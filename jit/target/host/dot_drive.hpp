@@ -47,6 +47,9 @@ struct dot_numbers {
 using dot_place_function = void(std::uint64_t const* slots, std::uint32_t const* grid, std::int64_t cta, std::int64_t index, std::int64_t* numbers);
 enum dot_number : int { columns_of_tiles, rows_of_tiles, loop_low, loop_high, loop_step, rows_that_count, columns_that_count, first_dot_key };
 
+/// Vectors of a strip of columns, at most, and their bytes in all.
+inline constexpr int most_strip_vectors = 4, widest_strip = most_strip_vectors * 64;
+
 /// Copies a box of memory into a panel: see dot_pack in dot_kernel.hpp.
 using dot_pack_function = void(void* panel, void const* source, std::int64_t row_stride, std::int64_t k_stride, std::int64_t row_low,
                                std::int64_t row_high, std::int64_t k_low, std::int64_t k_high, std::int64_t k);

@@ -34,7 +34,7 @@ public:
     auto* none = llvm::ConstantPointerNull::get(b.getPtrTy());
     std::vector<llvm::Constant*> functions{place, emit_dot_pack(pa, r, module_, e.caps, "pack_a"), emit_dot_pack(pb, r, module_, e.caps, "pack_b")};
     // The last strip has kernels of its own where it has fewer vectors or an incomplete one.
-    const int vectors = (d.n + r.lanes - 1) / r.lanes;
+    const int vectors = r.vectors(d.n);
     for (int rows : {r.mr, d.m % r.mr})
       for (bool last : {false, true}) {
         const bool wanted = rows != 0 && (last ? numbers_.last_strip != 0 : numbers_.strips != 0);
@@ -56,7 +56,7 @@ private:
     n.is_signed = is_signed(g[d.loop].type);
     n.steps = r.steps, n.k_tile = r.k_tile;
     n.mr = r.mr, n.whole = d.m / r.mr * r.mr;
-    const int vectors = (d.n + r.lanes - 1) / r.lanes;
+    const int vectors = r.vectors(d.n);
     n.strips = vectors / r.nv - (vectors % r.nv == 0 && d.n % r.lanes != 0 ? 1 : 0);
     n.last_strip = n.strips * r.nv < vectors;
     n.strip_bytes = std::int64_t{r.k_block} * r.nr() * r.element_bytes;

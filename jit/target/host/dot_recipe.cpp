@@ -22,7 +22,7 @@ shape_of_kernel choose_kernel(int m, int n, int lanes, dot_cpu const& cpu) {
   const int vectors = (n + lanes - 1) / lanes;
   shape_of_kernel best{1, 1};
   double least = 1e30;
-  for (int nv = 1; nv <= std::min(4, vectors); ++nv) {
+  for (int nv = 1; nv <= std::min(most_strip_vectors, vectors); ++nv) {
     const int spare = cpu.fma ? 1 : 2;
     for (int mr = 1; mr <= std::min(14, m); ++mr) {
       const int accumulators = mr * nv;

@@ -36,6 +36,7 @@ struct KILN_INTERNAL_API dot_recipe {
   int band = 1;               ///< rows of tiles in it, where the numbering of tiles is known
 
   int nr() const { return nv * lanes; }
+  int vectors(int columns) const { return (columns + lanes - 1) / lanes; }
   int strips(int n) const { return (n + nr() - 1) / nr(); }
   /// Elements between neighbours of a's panel along m (a_by_k: along k).
   std::int64_t a_stride(dot_loop const& d) const;
